@@ -43,6 +43,9 @@ pub(crate) fn states(
     if let Some(top) = args.grouping.top {
         states.keep_top(top);
     }
+    if let Some(groups) = &mut states.groups {
+        groups.sort(args.sort.into());
+    }
     let report = (!breakdown.writes()).then(|| match args.common.json {
         true => states.to_json(),
         false => states.to_text(&style(&inputs)),
@@ -70,6 +73,7 @@ fn transitions(args: &args::analysis::States, terminal: &Terminal) -> Result<Out
     if let Some(top) = args.grouping.top {
         states.table.keep_top(top);
     }
+    states.table.sort(args.sort.into());
     let report = match args.common.json {
         true => states.to_json(),
         false => states.to_text(&style(&inputs)),
@@ -282,7 +286,7 @@ fn stack_frames(
 }
 
 /// Calls, each with its caller, track, name and own amount. Each of several tracks is the caller of all on it.
-fn with_tracks(
+pub(crate) fn with_tracks(
     inputs: &Inputs,
     tracks: &[Track],
     nodes: impl Iterator<Item = (Option<usize>, usize, String, u64)>,
@@ -296,6 +300,7 @@ fn with_tracks(
         caller: None,
         name: track.title(several),
         own: 0,
+        compared: None,
     });
     let nodes = nodes.map(|(caller, track, name, own)| Frame {
         caller: match caller {
@@ -304,6 +309,7 @@ fn with_tracks(
         },
         name,
         own,
+        compared: None,
     });
     tracks.chain(nodes).collect()
 }
@@ -319,7 +325,7 @@ pub(crate) fn by_group(args: &args::Stats, terminal: &Terminal) -> Result<Outcom
     let by = args.series.by.clone().unwrap_or_default();
     let tracks = args.tracks.by();
     let (inputs, mut stats) = breakdown.run(|series| {
-        let inputs = inputs(&args.input, args.work.strict, terminal)?;
+        let inputs = counted_inputs(args, terminal)?;
         let options = Options {
             threads: threads(&args.work),
             strict: args.work.strict,
@@ -340,9 +346,18 @@ pub(crate) fn by_group(args: &args::Stats, terminal: &Terminal) -> Result<Outcom
     finish_analysis(terminal, &inputs, report, &stats.coverage, args.work.strict)
 }
 
+/// What is counted by group or track, with names for its addresses if they are wanted.
+fn counted_inputs(args: &args::Stats, terminal: &Terminal) -> Result<Inputs, Failure> {
+    let inputs = inputs(&args.input, args.work.strict, terminal)?;
+    match args.symbols.is_given() {
+        true => args.symbols.apply(inputs, true, terminal),
+        false => Ok(inputs),
+    }
+}
+
 /// Events by track.
 pub(crate) fn by_track(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let inputs = inputs(&args.input, args.work.strict, terminal)?;
+    let inputs = counted_inputs(args, terminal)?;
     let options = Options {
         threads: threads(&args.work),
         strict: args.work.strict,

@@ -411,6 +411,7 @@ Examples:
   kymo stats --top 5 --begin 10:15 --end 10:16 trace/
   kymo stats --by-track --track cpu_id trace/
   kymo stats --by name,cpu_id --every 1s trace/ > counts.csv
+  kymo stats --by ip --debug-info trace/
   kymo stats --json --where 'ret < 0' trace/ | jq .events")]
 pub(crate) struct Stats {
     #[command(flatten)]
@@ -451,6 +452,9 @@ pub(crate) struct Stats {
     // Behind it, options would be under its heading.
     #[command(flatten)]
     pub(crate) selection: Selection,
+
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 
     #[command(flatten)]
     pub(crate) work: Work,

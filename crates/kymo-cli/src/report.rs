@@ -108,6 +108,11 @@ pub(crate) fn stats(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, 
     if args.by_track || args.tracks.is_given() {
         return analysis::by_track(args, terminal);
     }
+    if args.symbols.is_given() {
+        let problem = "error: without groups, no addresses are shown that debug information could name\n\
+                       hint: `--by FIELD` groups events by a field";
+        return Err(Failure::Usage(problem.to_owned()));
+    }
     let inputs = inputs(&args.input, args.work.strict, terminal)?;
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;

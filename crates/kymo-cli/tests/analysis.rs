@@ -593,3 +593,45 @@ fn recordings_say_what_begins_and_ends() {
         "{err}"
     );
 }
+
+#[test]
+fn states_of_groups_come_in_the_order_that_is_asked_for() {
+    let rows = |sort: &str| -> Vec<(String, f64, f64, f64)> {
+        let states = [
+            "states",
+            "--state-event",
+            "*",
+            "--by",
+            "name",
+            "--json",
+            "--sort",
+        ];
+        let report = json(&[&states[..], &[sort, TRACE]].concat());
+        let groups = report["groups"].as_array().expect("groups").iter();
+        let number = |of: &serde_json::Value, key: &str| of[key].as_f64().expect("a number");
+        groups
+            .map(|of| {
+                let name = of["name"].as_str().or(of["by"]["name"].as_str());
+                (
+                    name.expect("a name").to_owned(),
+                    number(of, "total"),
+                    number(of, "count"),
+                    number(of, "mean"),
+                )
+            })
+            .collect()
+    };
+    type Row = (String, f64, f64, f64);
+    type Order = fn(&Row, &Row) -> bool;
+    let keys: [(&str, Order); 4] = [
+        ("time", |a, b| a.1 >= b.1),
+        ("count", |a, b| a.2 >= b.2),
+        ("mean", |a, b| a.3 >= b.3),
+        ("name", |a, b| a.0 <= b.0),
+    ];
+    for (sort, is_sorted) in keys {
+        let rows = rows(sort);
+        assert!(rows.len() > 3);
+        assert!(rows.is_sorted_by(is_sorted), "{sort}: {rows:?}");
+    }
+}

@@ -971,3 +971,49 @@ fn packets_of_the_draft_of_2010_keep_their_session() {
         assert_eq!(sessions(&to, false), [expected]);
     }
 }
+
+#[test]
+fn indexes_are_written_as_afterwards() {
+    let home = home();
+    let trace = example("lttng-small/ust/uid/0/64-bit");
+    for options in [
+        &["--to", "ctf1.8"][..],
+        &["--to", "ctf2", "--packet-size", "4K"],
+    ] {
+        let (with, without) = (home.path().join("with"), home.path().join("without"));
+        let convert = |to: &Path, more: &[&str]| {
+            let args = ["convert", text(&trace), "-f", "-o", text(to)];
+            good(&[&args[..], options, more].concat());
+        };
+        convert(&with, &["--index"]);
+        convert(&without, &[]);
+        good(&["index", text(&without)]);
+        let indexes = |of: &Path| {
+            let files = fs::read_dir(of.join("index")).expect("indexes");
+            let mut files: Vec<_> = files
+                .map(|file| file.expect("a file").path())
+                .map(|path| {
+                    (
+                        path.file_name().map(ToOwned::to_owned),
+                        fs::read(path).expect("bytes"),
+                    )
+                })
+                .collect();
+            files.sort();
+            files
+        };
+        assert!(!indexes(&with).is_empty());
+        assert!(indexes(&with) == indexes(&without), "{options:?}");
+        good(&["check", text(&with)]);
+    }
+    let refused = kymo(&[
+        "convert",
+        text(&trace),
+        "-o",
+        "x",
+        "--to",
+        "ctf-rfc",
+        "--index",
+    ]);
+    assert_eq!(refused.status.code(), Some(2));
+}

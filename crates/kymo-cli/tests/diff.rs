@@ -384,3 +384,38 @@ fn a_part_of_a_recording_stays_as_it_was() {
     assert_eq!(code, 2);
     assert!(err.contains("cannot cut"), "{err}");
 }
+
+#[test]
+fn a_flame_graph_shows_what_changed() {
+    let home = tempfile::TempDir::new().expect("a directory");
+    let path = |name: &str| home.path().join(name);
+    let text = |name: &str| path(name).to_str().expect("text").to_owned();
+    slices(&path("a.json"), 1, 1, &[], 1.0, "");
+    slices(&path("b.json"), 1, 2, &[3], 1.5, "");
+    let (a, b, svg) = (text("a.json"), text("b.json"), text("change.svg"));
+    let out = good(&["diff", "--flame", &svg, &a, &b]);
+    assert!(out.contains("f03"), "{out}");
+    let drawn = fs::read_to_string(&svg).expect("a picture");
+    let title = |name: &str| {
+        let begin = drawn.find(&format!("<title>{name}\n")).expect("a bar");
+        drawn[begin..]
+            .split("</title>")
+            .next()
+            .expect("a title")
+            .to_owned()
+    };
+    let change = |name: &str| -> f64 {
+        let title = title(name);
+        let share = title
+            .rsplit("second: ")
+            .next()
+            .expect("a change")
+            .to_owned();
+        share.trim_end_matches(" %").parse().expect("a number")
+    };
+    assert!((45.0..55.0).contains(&change("f03")), "{}", title("f03"));
+    assert!(change("f04").abs() < 3.0, "{}", title("f04"));
+    // What is there is kept.
+    assert_eq!(all(&["diff", "--flame", &svg, &a, &b]).0, 2);
+    assert_eq!(all(&["diff", "--force", "--flame", &svg, &a, &b]).0, 0);
+}

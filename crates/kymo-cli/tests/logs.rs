@@ -459,3 +459,63 @@ fn logs_become_lines_and_logs_again() {
         "{error}"
     );
 }
+
+#[test]
+fn headers_name_the_events_of_gist_logs() {
+    let home = tempfile::TempDir::new().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = home.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let points = write(
+        "points.h",
+        "#define FIVE 5 /* half 50%: 0x%x */\n#define FOUR EV_NUM(3) /* three */\n#define AGAIN 5 /* again: %d */\n",
+    );
+    let list = write(
+        "elog.h",
+        "#define BASE 1 /* pointdefs: points.h */\n#define NOT 2\n",
+    );
+    let print = |header: &str| {
+        good(&[
+            "print",
+            "--format",
+            "json",
+            "--clock",
+            "1000000000",
+            "--pointdefs",
+            header,
+            "gist_200.gist",
+        ])
+    };
+    let out = print(&points);
+    let first = out
+        .lines()
+        .find(|line| line.contains("\"datum\":867,"))
+        .unwrap();
+    assert!(
+        first.contains(r#""event":"half 50%","event_class":5,"datum":867,"text":"0x363""#),
+        "{first}"
+    );
+    // Codes of `EV_NUM` begin at a base: 4 is named by the list, and 3 by the header alone.
+    let named = |out: &str, code: u32| {
+        let class = format!("\"event_class\":{code},");
+        out.lines()
+            .filter(|line| line.contains(&class))
+            .any(|line| line.contains("\"event\":\"three\""))
+    };
+    assert!(named(&out, 3) && !named(&out, 4));
+    let out = print(&list);
+    assert!(!named(&out, 3) && named(&out, 4));
+    // What has names of its own keeps them.
+    let without = good(&["print", "be_basic.cpel"]);
+    assert_eq!(
+        good(&["print", "--pointdefs", &points, "be_basic.cpel"]),
+        without
+    );
+    let nothing = write("nothing.h", "#define X 1\n");
+    for wrong in [&*nothing, "/nowhere.h"] {
+        let (code, _, error) = kymo(&["print", "--pointdefs", wrong, "gist_200.gist"]);
+        assert_eq!(code, 2, "{error}");
+    }
+}

@@ -222,6 +222,27 @@ fn analyses_group_by_function() {
 }
 
 #[test]
+fn counts_and_comparisons_are_grouped_by_function() {
+    let folder = tempfile::tempdir().expect("a directory");
+    trace(&folder.path().join("trace"));
+    let data = data();
+    let run = |options: &[&str]| {
+        let args = [options, &["--by", "ip", "--debug-root", &data]].concat();
+        let (code, out, err) = kymo_in(folder.path(), &args);
+        assert_eq!(code, 0, "{err}");
+        out
+    };
+    let stats = run(&["stats", "trace"]);
+    let diff = run(&["diff", "--all", "trace", "trace"]);
+    let (code, _, err) = kymo_in(folder.path(), &["stats", "--debug-info", "trace"]);
+    assert_eq!(code, 2, "{err}");
+    for function in ["measure", "shapes::Box<int>::area(int) const"] {
+        assert!(stats.contains(function), "{function}: {stats}");
+        assert!(diff.contains(function), "{function}: {diff}");
+    }
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let folder = tempfile::tempdir().expect("a directory");
     trace(&folder.path().join("trace"));

@@ -10,6 +10,7 @@ use kymo_collectd::network::Keys;
 use kymo_machine::Machine;
 
 use crate::key::KeyFile;
+use crate::points::PointFile;
 
 /// Which recordings, and what is wrong with their clocks.
 #[derive(Clone, Debug, Args)]
@@ -49,6 +50,11 @@ pub struct Input {
         help_heading = "Clocks"
     )]
     pub clock: ClockChoice,
+
+    /// A C header that names the events of Gist logs, as g2 reads it: `#define NAME 123 /* name: %d */`, or a list of
+    /// headers, `#define BASE 100 /* pointdefs: points.h */`; can be given several times.
+    #[arg(long, value_name = "FILE", value_parser = PointFile::parse, value_hint = clap::ValueHint::FilePath)]
+    pub pointdefs: Vec<PointFile>,
 
     /// Say when the recordings of a PATH begin, such as those without an origin of their times.
     ///

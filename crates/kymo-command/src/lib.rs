@@ -7,6 +7,7 @@ pub mod args;
 pub mod key;
 pub mod live;
 pub mod open;
+pub mod points;
 #[cfg(unix)]
 pub mod signals;
 pub mod symbols;

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Query, TimeQuery, looks_like_regex};
@@ -12,6 +13,7 @@ use kymo::open::{
 use kymo::pipeline::Window;
 use kymo::report::Style;
 use kymo::timeline::Watched;
+use kymo_cpel::points::PointDefinitions;
 use kymo_io::STANDARD_INPUT;
 use kymo_model::{Recording, Shift};
 use kymo_text::diagnostic::{Diagnostic, Severity};
@@ -20,6 +22,7 @@ use kymo_time::NANOS_PER_SECOND;
 use crate::args::{Input, Selection, Work};
 use crate::key::KeyFile;
 use crate::live::Live;
+use crate::points::PointFile;
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// How much is asked of traces when they are opened.
@@ -53,6 +56,7 @@ fn open_options(input: &Input, asked: Asked) -> Options {
         },
         machine: input.machine,
         clock: input.clock,
+        points: points(&input.pointdefs),
         keys: input.auth_file.clone(),
         known: Known::default(),
         formats: formats(),
@@ -65,6 +69,15 @@ fn formats() -> &'static [FileFormat] {
     return kymo_arrow::FORMATS;
     #[cfg(not(feature = "arrow"))]
     &[]
+}
+
+/// The events of all headers.
+fn points(headers: &[PointFile]) -> Option<Arc<PointDefinitions>> {
+    let mut points = PointDefinitions::default();
+    for header in headers {
+        header.add_to(&mut points);
+    }
+    (!headers.is_empty()).then(|| Arc::new(points))
 }
 
 /// What tells summaries of recordings that are opened this way from others; `None` where they are not kept.

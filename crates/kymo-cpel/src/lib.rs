@@ -22,6 +22,7 @@ pub mod file;
 pub mod format;
 pub mod json;
 mod lookup;
+pub mod points;
 pub mod probe;
 pub mod recording;
 pub mod rewrite;

@@ -37,14 +37,18 @@ pub struct PointHeader {
 /// What stands behind the name that a line defines.
 fn defined(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("#define")?;
-    let rest = rest.strip_prefix(|c: char| c.is_ascii_whitespace())?.trim_start();
+    let rest = rest
+        .strip_prefix(|c: char| c.is_ascii_whitespace())?
+        .trim_start();
     let name = rest.find(|c: char| c.is_ascii_whitespace())?;
     Some(rest[name..].trim_start())
 }
 
 /// The number that a text begins with, and what follows.
 fn number(text: &str) -> Option<(u32, &str)> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
@@ -122,7 +126,10 @@ fn event(line: &str, base: u32) -> Option<PointDefinition> {
     };
     let comment = comment(rest)?;
     let (name, datum) = comment.split_once(':').unwrap_or((comment, ""));
-    let (name, datum) = (name.trim(), datum.split_whitespace().next().unwrap_or_default());
+    let (name, datum) = (
+        name.trim(),
+        datum.split_whitespace().next().unwrap_or_default(),
+    );
     let is_text = |text: &str| text.len() <= LONGEST && !text.contains('\0');
     (!name.is_empty() && is_text(name) && is_text(datum)).then(|| PointDefinition {
         code,
@@ -144,15 +151,26 @@ mod tests {
             #define NUL 5 /* none */\n#define AGAIN 123 /* again: %d */\n#define Y 9\n#define Z (3) /* z: %d */\n";
         let mut points = PointDefinitions::default();
         assert_eq!(points.add(text, 100), 3);
-        let events: Vec<_> = points.events().iter().map(|of| (of.code, &*of.name, &*of.datum)).collect();
+        let events: Vec<_> = points
+            .events()
+            .iter()
+            .map(|of| (of.code, &*of.name, &*of.datum))
+            .collect();
         assert_eq!(
             events,
-            [(123, "foo 100%", "%d"), (107, "bar", "0x%x"), (5, "none", "")]
+            [
+                (123, "foo 100%", "%d"),
+                (107, "bar", "0x%x"),
+                (5, "none", "")
+            ]
         );
         let mut bytes = b"log".to_vec();
         let places = points.append(&mut bytes);
         let (code, name, datum) = places[0].clone();
-        assert_eq!((code, &bytes[name], &bytes[datum]), (123, &b"foo 100%%\0"[..], &b"%d\0"[..]));
+        assert_eq!(
+            (code, &bytes[name], &bytes[datum]),
+            (123, &b"foo 100%%\0"[..], &b"%d\0"[..])
+        );
         let list = "#define A_BASE 100 /* pointdefs: ../a/points.h */\n#define B 1 /* b: %d */";
         let expected = PointHeader {
             base: 100,

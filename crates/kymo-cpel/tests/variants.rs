@@ -122,6 +122,7 @@ fn a_gist_file_has_neither_names_nor_a_clock() {
     assert_eq!(first, "1000009305 E5=5 0 `0` 867 ``");
     let options = Options {
         clock: "1000000".parse().unwrap(),
+        ..Options::default()
     };
     let of = Recording::gist(&path, read(), &options).unwrap();
     assert!(of.notes().is_empty());

@@ -11,6 +11,8 @@ pub struct Frame {
     pub name: String,
     /// How much it took without what it calls.
     pub own: u64,
+    /// Of a comparison, the same in the first and in the second of what is compared: colours show the change.
+    pub compared: Option<[u64; 2]>,
 }
 
 /// How a flame graph looks.
@@ -78,16 +80,48 @@ fn colour(name: &str) -> String {
     format!("hsl({hue},85%,{lightness}%)")
 }
 
+/// The colour of a change of an amount: red for more, blue for less, the stronger the larger the share of the change is
+/// in both together.
+fn colour_of_change([before, after]: [u64; 2]) -> String {
+    let all = before.saturating_add(after).max(1) as f64;
+    let share = (after as f64 - before as f64) / all;
+    // A third more or less is as strong as it gets.
+    let strength = (share.abs() * 6.0).min(1.0);
+    let (hue, lightness) = (if share > 0.0 { 4 } else { 214 }, 94.0 - 32.0 * strength);
+    format!("hsl({hue},85%,{lightness:.0}%)")
+}
+
+/// What changed, for the title of a bar.
+fn change_text([before, after]: [u64; 2], amount: fn(u64) -> String) -> String {
+    let share = match before {
+        0 => "only in the second".to_owned(),
+        _ if after == 0 => "only in the first".to_owned(),
+        _ => format!("{:+.1} %", (after as f64 / before as f64 - 1.0) * 100.0),
+    };
+    format!(
+        "\n{} in the first, {} in the second: {share}",
+        amount(before),
+        amount(after)
+    )
+}
+
 /// A flame graph as an SVG document. Bars are as wide as what they take with all that they call, widest first; titles of
 /// bars say how much that is.
 pub fn flame_svg(frames: &[Frame], options: &FlameOptions) -> String {
     let mut totals: Vec<u64> = frames.iter().map(|frame| frame.own).collect();
+    let mut sides: Vec<Option<[u64; 2]>> = frames.iter().map(|frame| frame.compared).collect();
     let mut below: Vec<Vec<usize>> = vec![Vec::new(); frames.len()];
     let mut roots = Vec::new();
     for (at, frame) in frames.iter().enumerate().rev() {
         match frame.caller.filter(|caller| *caller < at) {
             Some(caller) => {
                 totals[caller] = totals[caller].saturating_add(totals[at]);
+                if let (Some([a, b]), Some(of_caller)) = (sides[at], &mut sides[caller]) {
+                    *of_caller = [
+                        of_caller[0].saturating_add(a),
+                        of_caller[1].saturating_add(b),
+                    ];
+                }
                 below[caller].push(at);
             }
             None => roots.push(at),
@@ -125,13 +159,14 @@ pub fn flame_svg(frames: &[Frame], options: &FlameOptions) -> String {
         let (shown, y) = (escaped(name), TOP + depth as f64 * ROW);
         let _ = write!(
             bars,
-            "<g class=\"bar\" data-name=\"{shown}\"><title>{shown}\n{}, {share:.2} %; without what it calls {}</title>\
+            "<g class=\"bar\" data-name=\"{shown}\"><title>{shown}\n{}, {share:.2} %; without what it calls {}{}</title>\
              <rect x=\"{x:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{}\" fill=\"{}\"/>",
             (options.amount)(totals[at]),
             (options.amount)(frames[at].own),
+            sides[at].map_or_else(String::new, |sides| change_text(sides, options.amount)),
             (width - 0.3).max(NARROWEST),
             ROW - 1.0,
-            colour(name)
+            sides[at].map_or_else(|| colour(name), colour_of_change)
         );
         let room = ((width - 6.0) / CHARACTER) as usize;
         if room >= 3 {
@@ -215,6 +250,7 @@ mod tests {
             caller,
             name: name.into(),
             own,
+            compared: None,
         };
         vec![
             frame(None, "main", 10),
@@ -246,6 +282,41 @@ mod tests {
         assert_eq!(svg.matches("<script").count(), 1);
         assert_eq!(svg.matches("class=\"bar\"").count(), 4);
         assert!(flame_svg(&[], &options).contains("nothing was measured"));
+    }
+
+    #[test]
+    fn comparisons_are_coloured_by_what_changed() {
+        let frame = |caller, name: &str, [before, after]: [u64; 2]| Frame {
+            caller,
+            name: name.into(),
+            own: before + after,
+            compared: Some([before, after]),
+        };
+        let frames = [
+            frame(None, "main", [0, 0]),
+            frame(Some(0), "same", [50, 50]),
+            frame(Some(0), "slower", [20, 40]),
+            frame(Some(0), "gone", [10, 0]),
+        ];
+        let options = FlameOptions {
+            title: String::new(),
+            amount: |amount| format!("{amount} ns"),
+            width: 1016,
+        };
+        let svg = flame_svg(&frames, &options);
+        assert!(
+            svg.contains("80 ns in the first, 90 ns in the second: +12.5 %"),
+            "{svg}"
+        );
+        assert!(svg.contains("20 ns in the first, 40 ns in the second: +100.0 %"));
+        assert!(svg.contains("10 ns in the first, 0 ns in the second: only in the first"));
+        for (colour, count) in [
+            ("hsl(214,85%,94%)", 1),
+            ("hsl(4,85%,62%)", 1),
+            ("hsl(214,85%,62%)", 1),
+        ] {
+            assert_eq!(svg.matches(colour).count(), count, "{colour} {svg}");
+        }
     }
 
     #[test]

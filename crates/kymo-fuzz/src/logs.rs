@@ -92,7 +92,10 @@ pub(crate) fn gist(data: &[u8]) {
     .concat();
     let clocks = [ClockChoice::Auto, ClockChoice::PerSecond];
     for clock in clocks.into_iter().chain("3".parse()) {
-        let options = Options { clock };
+        let options = Options {
+            clock,
+            ..Options::default()
+        };
         match Cpel::gist(Path::new("x"), bytes(&file), &options) {
             Ok(of) => assert_eq!(walk(&of, true).events, count as u64),
             Err(_) => assert_eq!(count, 0),

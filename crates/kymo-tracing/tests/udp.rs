@@ -48,7 +48,7 @@ fn receive(socket: &UdpSocket, directory: &Path, key: Option<Key>, losing: usize
             match event {
                 Event::Stream { stream, name, .. } => drop(names.insert(stream, name)),
                 Event::Packet { stream, bytes, .. } => packets.push((stream, bytes)),
-                Event::Lost { .. } => panic!("{event:?}"),
+                Event::Lost { .. } | Event::TooLarge { .. } => panic!("{event:?}"),
                 Event::End { told } => assert!(told),
             }
         }
@@ -112,6 +112,7 @@ fn nag(socket: &UdpSocket, stop: &AtomicBool) {
         key: None,
         resend: true,
         idle: Duration::from_secs(60),
+        first_number: 0,
         limits: ReceiverLimits::default(),
     });
     socket

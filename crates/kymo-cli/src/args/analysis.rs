@@ -127,7 +127,7 @@ pub(crate) struct States {
     #[arg(long, value_name = "FIELD[,FIELD]...", value_parser = parse_fields)]
     pub(crate) per: Option<FieldNames>,
 
-    /// The order of the tracks.
+    /// The order of the tracks, groups or states.
     #[arg(long, value_enum, value_name = "BY", default_value_t = SortBy::Time)]
     pub(crate) sort: SortBy,
 

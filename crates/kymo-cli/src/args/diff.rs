@@ -8,7 +8,7 @@ use kymo::filter::{FieldNames, FilterError};
 
 use super::analysis::{Tracks, parse_event, parse_fields, parse_pair_by};
 use super::group::parse_by;
-use super::{Input, Selection, Work};
+use super::{Input, Selection, SymbolArgs, Work};
 use crate::diff::limit::Limit;
 
 /// Compare two recordings, or two ranges of one: what changed, and whether it is more than noise
@@ -27,6 +27,7 @@ Examples:
   kymo diff trace@10:15..10:16 trace@10:20..10:21
   kymo diff --start 'syscall_entry_*' --end 'syscall_exit_*' --pair-by vtid before/ after/
   kymo diff --field size --fail-if 'p99(latency.read) > +10 %' before.json after.json
+  kymo diff --enter func_entry --exit func_exit --key addr --flame change.svg before/ after/
   kymo diff --events before/ after/")]
 pub(crate) struct Diff {
     /// What groups are made by: tracks, names of events, values of fields.
@@ -102,6 +103,20 @@ pub(crate) struct Diff {
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) limit: u64,
 
+    /// Write a flame graph of the calls of both to an SVG file: red where the second takes more time, blue where it
+    /// takes less. Calls are those of --enter and --exit, or the slices that the recordings have.
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = clap::ValueHint::FilePath,
+        conflicts_with_all = ["events", "start"]
+    )]
+    pub(crate) flame: Option<PathBuf>,
+
+    /// Overwrite the file of --flame.
+    #[arg(long, requires = "flame")]
+    pub(crate) force: bool,
+
     /// Write one JSON object; with --events a line for each difference.
     #[arg(long)]
     pub(crate) json: bool,
@@ -114,6 +129,9 @@ pub(crate) struct Diff {
 
     #[command(flatten)]
     pub(crate) selection: Selection,
+
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
 
     #[command(flatten)]
     pub(crate) work: Work,

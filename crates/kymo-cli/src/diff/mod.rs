@@ -2,6 +2,7 @@
 
 mod align;
 mod events;
+mod flame;
 pub(crate) mod limit;
 
 use std::path::{Path, PathBuf};
@@ -36,6 +37,15 @@ pub(crate) fn run(args: &Diff, terminal: &Terminal) -> Result<Outcome, Failure> 
     let (a, b) = (a?, b?);
     if args.events {
         return events::run(args, [&a, &b], terminal);
+    }
+    if let Some(file) = &args.flame {
+        if file.exists() && !args.force {
+            return Err(crate::outputs::exists(file));
+        }
+        let svg = flame::svg(args, [&a, &b], terminal)?;
+        crate::graph::write_file(file, args.force, |out| {
+            std::io::Write::write_all(out, svg.as_bytes())
+        })?;
     }
     let ((first, of_first), (second, of_second)) =
         (measure(args, &a, terminal)?, measure(args, &b, terminal)?);
@@ -90,10 +100,12 @@ fn source(args: &Diff, path: &Path, terminal: &Terminal) -> Result<Source, Failu
         paths: vec![path],
         ..args.input.clone()
     };
-    Ok(Source {
-        inputs: inputs(&input, args.work.strict, terminal)?,
-        selection,
-    })
+    let mut inputs = inputs(&input, args.work.strict, terminal)?;
+    if args.symbols.is_given() {
+        // Of single events, addresses stay what they are beside their names.
+        inputs = args.symbols.apply(inputs, !args.events, terminal)?;
+    }
+    Ok(Source { inputs, selection })
 }
 
 type Range = Result<(Moment, Moment), kymo::filter::TimeError>;

@@ -34,10 +34,11 @@ pub(crate) use self::classes::{field, schema};
 pub use self::cursor::{LogCursor, LogEvent};
 use self::tally::Counts;
 use crate::clock::{ClockChoice, Place, Rate};
-use crate::definitions::{Definitions, EventSection, InFile, Reference};
+use crate::definitions::{Definitions, EventDefinition, EventSection, InFile, Reference};
 use crate::entries::{ENTRY_SIZE, Entries, Entry};
 use crate::file::{self, File, Finding, Header, Section};
 use crate::format::string_of;
+use crate::points::PointDefinitions;
 use crate::probe::is_gist;
 
 /// Events of a chunk: so many are worked on in one go.
@@ -47,10 +48,12 @@ const ENTRY_BITS: u64 = ENTRY_SIZE as u64 * 8;
 /// Bytes of an event's name.
 const MOST_NAME: usize = 1024;
 /// How logs are opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// What the clock of CPEL and Gist files is.
     pub clock: ClockChoice,
+    /// Names of the events of Gist files.
+    pub points: Option<Arc<PointDefinitions>>,
 }
 
 /// Why a file cannot be opened.
@@ -153,7 +156,36 @@ impl Recording {
             return Err(file::Error::Gist { len: bytes.len() });
         }
         let entries = 4..bytes.len();
+        let mut named = Vec::new();
+        let watch = Watch::new(path, &bytes);
+        // Definitions are places in the bytes: names stand behind the events.
+        let (bytes, strings) = match &options.points {
+            Some(points) => {
+                let mut all = bytes.to_vec();
+                let begin = all.len();
+                named = points.append(&mut all);
+                let end = all.len();
+                (Bytes::from(all), begin..end)
+            }
+            None => (bytes, 0..0),
+        };
         let mut of = Self::empty(path, bytes);
+        of.watch = watch;
+        for (code, name, datum) in named {
+            let position = of.definitions.events.len() as u32;
+            if of.definitions.event_at.insert(code, position) {
+                let datum = match datum.len() {
+                    1 => Reference::None,
+                    _ => Reference::At(datum.start..strings.end),
+                };
+                of.definitions.events.push(EventDefinition {
+                    code,
+                    name: Reference::At(name.start..strings.end),
+                    datum,
+                    strings: 0..0,
+                });
+            }
+        }
         of.definitions.sections.push(EventSection {
             section: 0,
             entries,
@@ -186,7 +218,7 @@ impl Recording {
 
     /// Makes classes of definitions and streams of sections.
     fn build(&mut self, mut findings: Vec<Finding>, options: &Options) {
-        self.options = *options;
+        self.options = options.clone();
         let zeros = self.sections.iter().filter(|section| section.kind == 0);
         let zeros = zeros.count();
         if zeros > 0 {

@@ -12,6 +12,7 @@ use super::histogram::Histogram;
 use super::moments::Moments;
 use super::run::{Extra, Occurrence};
 use super::series::{Series, SeriesSink};
+use super::states::Sort;
 use super::text::{duration, float_json, in_unit, number_json, percent, some_in_unit, unit_of};
 use super::tracks::track;
 use crate::AnyRecording;
@@ -383,6 +384,23 @@ impl GroupTable {
             title,
             rows,
         }
+    }
+
+    /// Puts groups in another order than that of their time; those that are alike come by their values.
+    pub fn sort(&mut self, by: Sort) {
+        self.rows.sort_by(|a, b| {
+            let (of_a, of_b) = (&a.of.times, &b.of.times);
+            let order = match by {
+                Sort::Time => of_b.total().cmp(&of_a.total()),
+                Sort::Count => of_b.count().cmp(&of_a.count()),
+                Sort::Mean => {
+                    let mean = |of: &Moments| of.mean().unwrap_or(0.0);
+                    mean(of_b).total_cmp(&mean(of_a))
+                }
+                Sort::Name => std::cmp::Ordering::Equal,
+            };
+            order.then_with(|| a.values.cmp(&b.values))
+        });
     }
 
     /// Leaves only the groups with the longest time.

@@ -53,8 +53,8 @@ impl Corrections {
         if length.len() > LARGEST {
             return Err(cannot("it is too large for an alignment file".to_owned()));
         }
-        let text = fs::read_to_string(path).map_err(|error| cannot(error.to_string()))?;
-        Self::parse(&text).map_err(cannot)
+        let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
+        Self::parse(&String::from_utf8_lossy(&bytes)).map_err(cannot)
     }
 
     /// Reads the text of an alignment file; what is wrong in it, for people.

@@ -176,6 +176,7 @@ fn open_log(path: &Path, bytes: Bytes, options: &Options) -> Opened {
     };
     let options = LogOptions {
         clock: options.clock,
+        points: options.points.clone(),
     };
     match kind {
         Kind::Cpel => Cpel::new(path, bytes, &options)

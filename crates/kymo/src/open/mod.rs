@@ -43,6 +43,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kymo_collectd::network::Keys;
 use kymo_collectd::recording::OpenError as MetricsError;
 use kymo_cpel::elog::Recording as Elog;
+use kymo_cpel::points::PointDefinitions;
 use kymo_cpel::recording::OpenError as LogError;
 use kymo_ctf::trace::{Directory, METADATA_NAME, Trace};
 use kymo_io::{Access, Bytes, EntryKind, STANDARD_INPUT, Tree, in_threads};
@@ -78,6 +79,8 @@ pub struct Options {
     pub machine: Option<&'static Machine>,
     /// What the clock of event logs is, where it is not found or found wrong.
     pub clock: ClockChoice,
+    /// Names of the events of Gist logs.
+    pub points: Option<Arc<PointDefinitions>>,
     /// Whom signed and encrypted datagrams of collectd may be from.
     pub keys: Option<Keys>,
     /// What was open before: of thousands of files few change, and the others need not be read again.
@@ -116,8 +119,16 @@ impl Options {
         let trace = &self.trace;
         let is_secret = self.keys.is_some() || !trace.keys.is_empty();
         let machine = self.machine.map(|machine| machine.name());
+        let points = self.points.as_deref().map(PointDefinitions::events);
         let told = (trace.sorts_packets, machine, self.clock);
-        (!is_secret).then(|| format!("{told:?}").into_bytes())
+        (!is_secret).then(|| {
+            let mut key = format!("{told:?}");
+            // Names of events are names of classes, which are counted.
+            if let Some(points) = points {
+                key.push_str(&format!("{points:?}"));
+            }
+            key.into_bytes()
+        })
     }
 }
 
