@@ -11,7 +11,7 @@ pub(super) enum Asked {
 
 /// Prints the heads of the columns of [`line`].
 pub(super) fn head(title: &str) {
-    println!("\n{title:<48} {:>14} {:>14}", "measured", "asked");
+    println!("\n{title:<58} {:>14} {:>14}", "measured", "asked");
 }
 
 /// Prints a figure, with its unit, and whether it is what is asked.
@@ -32,5 +32,6 @@ pub(super) fn line(name: &str, measured: f64, unit: &str, asked: Asked) {
         Some(false) => "  missed",
         None => "",
     };
-    println!("{name:<48} {measured_text:>14} {asked_text:>14}{verdict}");
+    let text = format!("{name:<58} {measured_text:>14} {asked_text:>14}{verdict}");
+    println!("{}", text.trim_end());
 }
