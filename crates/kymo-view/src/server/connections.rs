@@ -1,8 +1,8 @@
 //! The connections that are open, and which of them closes where there is no room for another one.
 //!
 //! Whoever reaches the server can open connections without knowing the token, and browsers keep some that they do not use.
-//! So a new connection takes the place of one that has asked nothing for a moment, else of one that waits for the next
-//! request. Only where all of them wait for answers, which needs the token, does it wait.
+//! So a new connection takes the place of one that waits for the next request; or, if many have asked nothing yet, of one of
+//! these. Only where all of them wait for answers, which needs the token, does it wait.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -62,11 +62,12 @@ impl State {
         matches!(self, Self::New(_))
     }
 
-    /// Whether it gives way to others now. Those that know the token stay as long as some do not.
-    fn gives_way(self, are_others_new: bool, is_last: bool) -> bool {
+    /// Whether it gives way to others now: those without the token if they are many, else those that wait for the next
+    /// request. Browsers open some without need, and use them later: closing these would fail a request.
+    fn gives_way(self, are_many_new: bool, is_last: bool) -> bool {
         match self {
-            Self::New(since) => is_last || since.elapsed() >= GRACE,
-            Self::Idle(since) => is_last || (!are_others_new && since.elapsed() >= GRACE),
+            Self::New(since) => is_last || (are_many_new && since.elapsed() >= GRACE),
+            Self::Idle(since) => is_last || (!are_many_new && since.elapsed() >= GRACE),
             Self::Busy => false,
         }
     }
@@ -84,9 +85,10 @@ impl Connections {
         let mut list = of.lock();
         while list.open.len() >= MOST_CONNECTIONS {
             let is_last = from.elapsed() >= PATIENCE;
-            let are_new = list.open.iter().any(|open| open.state.is_new());
+            let new = list.open.iter().filter(|open| open.state.is_new()).count();
+            let are_many_new = new > MOST_CONNECTIONS / 2;
             let waiting = list.open.iter().enumerate();
-            let waiting = waiting.filter(|(_, open)| open.state.gives_way(are_new, is_last));
+            let waiting = waiting.filter(|(_, open)| open.state.gives_way(are_many_new, is_last));
             match waiting.min_by_key(|(_, open)| open.state) {
                 Some((at, _)) => {
                     // Its thread sees the end.
