@@ -187,7 +187,11 @@ impl<'s> Words<'s> {
             b'\'' => {
                 let mut end = begin + 1;
                 loop {
-                    end += self.text[end..].find('\'')?;
+                    let Some(length) = self.text[end..].find('\'') else {
+                        self.at = bytes.len();
+                        return Some(Word::Sign(first));
+                    };
+                    end += length;
                     if bytes.get(end + 1) != Some(&b'\'') {
                         break;
                     }
@@ -202,7 +206,11 @@ impl<'s> Words<'s> {
             }
             // SQLite's own dumps may quote names.
             b'"' => {
-                let end = begin + 1 + self.text[begin + 1..].find('"')?;
+                let Some(length) = self.text[begin + 1..].find('"') else {
+                    self.at = bytes.len();
+                    return Some(Word::Sign(first));
+                };
+                let end = begin + 1 + length;
                 self.at = end + 1;
                 Some(Word::Name(&self.text[begin + 1..end]))
             }
@@ -215,11 +223,11 @@ impl<'s> Words<'s> {
                 self.at = run(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
                 Some(Word::Name(&self.text[begin..self.at]))
             }
-            _ if first.is_ascii() => {
-                self.at += 1;
+            _ => {
+                let length = self.text[begin..].chars().next().map_or(1, char::len_utf8);
+                self.at += length;
                 Some(Word::Sign(first))
             }
-            _ => None,
         }
     }
 }
@@ -267,6 +275,7 @@ mod tests {
             "INSERT INTO keys VALUES (99999999999999999999);",
             "INSERT INTO keys (a b) VALUES (1);",
             "INSERT INTO keys VALUES (1) é;",
+            "INSERT INTO keys VALUES (1) \"a;",
             "INSERT INTO keys VALUES ('a",
         ] {
             let (_, statement) = Statements::new(wrong).next().unwrap();
