@@ -68,7 +68,8 @@ def matches(column, expected):
         return True
     if isinstance(expected, dict) and isinstance(column, dict):
         keys = set(column) | set(expected)
-        return all(matches(column.get(key), expected.get(key)) for key in keys)
+        if all(matches(column.get(key), expected.get(key)) for key in keys):
+            return True
     if isinstance(column, dict) and len(column) == 1:
         # Of a variant, each option is a member.
         return matches(next(iter(column.values())), expected)
@@ -125,6 +126,10 @@ def own(column, names):
     while f"_{column}" in names:
         column = f"_{column}"
     return column
+
+
+#: Traces of which members of event headers select what other fields are: tables do not keep these members.
+OF_HEADERS = {"pass-vars"}
 
 
 def comparable(row):
@@ -227,7 +232,8 @@ def check(path):
                         assert matches(values.get(column), value), (name, column, values.get(column), value)
                         compared += 1
         assert not found, list(found)
-        if printed_rows and all(row.get("kind") == "event" and "trace" in row for row in printed_rows):
+        is_trace = all(row.get("kind") == "event" and "trace" in row for row in printed_rows)
+        if printed_rows and is_trace and path.name not in OF_HEADERS:
             check_back(path, printed_rows, target)
     return compared
 

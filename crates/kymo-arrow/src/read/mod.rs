@@ -155,7 +155,7 @@ fn open_tables(
             let number = number.filter(|&number: &usize| number < all.len());
             let Some(number) = number else {
                 return Err(format!(
-                    "{}: it is of no recording of `{RECORDINGS}`",
+                    "{}: its recording is not in `{RECORDINGS}`",
                     path.display()
                 ));
             };

@@ -26,14 +26,16 @@ pub(super) fn only_tables(path: &Path) -> bool {
         let part = name
             .strip_prefix("part-")
             .and_then(|name| name.strip_suffix(".parquet"));
-        let is_number = part.is_some_and(|part| part.parse::<u64>().is_ok());
+        // Tables that go on in further files have two numbers: `part-0-1.parquet`.
+        let is_number =
+            part.is_some_and(|part| part.split('-').all(|of| of.parse::<u64>().is_ok()));
         is_number && entry.file_type().is_ok_and(|kind| kind.is_file())
     };
     let is_table = |entry: &DirEntry| {
         let name = entry.file_name();
         let name = name.to_str().unwrap_or_default();
-        let is_name =
-            name.starts_with("class=") || ["samples", "losses", "packets"].contains(&name);
+        let is_name = name.starts_with("class=")
+            || ["samples", "losses", "packets", "recordings"].contains(&name);
         is_name && all_entries(&entry.path(), is_part)
     };
     all_entries(path, is_table)
