@@ -32,6 +32,9 @@ mod unix {
 
     /// Connections that send.
     const SENDERS: usize = 2;
+    /// Sends the samples of a round, and returns the number of bytes.
+    type Round = fn(&mut UnixStream, usize, usize, usize) -> usize;
+
     /// Series of a message of remote write.
     const BATCH: usize = 2000;
 
@@ -66,15 +69,13 @@ mod unix {
         };
         let taking = Taking::start(&options, &sockets, &store, &log).expect("a start");
         for (name, run) in [
-            (
-                "remote write",
-                remote_write as fn(&Path, usize, usize, usize) -> usize,
-            ),
-            ("graphite", graphite),
+            ("remote write", ("r", remote_write as Round)),
+            ("graphite", ("g", graphite as Round)),
         ] {
             // The first round creates the databases.
+            let before = accepted(&store);
             send(directory.path(), run, series, 0..1);
-            wait(&store, series as u64 * SENDERS as u64);
+            wait(&store, before + (series * SENDERS) as u64);
             let (accepted, begun, cpu) = (accepted(&store), Instant::now(), cpu());
             let bytes = send(directory.path(), run, series, 1..rounds + 1);
             let expected = accepted + (series * rounds * SENDERS) as u64;
@@ -113,7 +114,7 @@ mod unix {
 
     fn send(
         directory: &Path,
-        run: fn(&Path, usize, usize, usize) -> usize,
+        (socket, run): (&str, Round),
         series: usize,
         rounds: std::ops::Range<usize>,
     ) -> usize {
@@ -122,8 +123,11 @@ mod unix {
                 .map(|sender| {
                     let rounds = rounds.clone();
                     scope.spawn(move || -> usize {
+                        // Samples of a series stay in order on one connection.
+                        let stream = UnixStream::connect(directory.join(socket));
+                        let mut stream = stream.expect("a connection");
                         rounds
-                            .map(|round| run(directory, sender, series, round))
+                            .map(|round| run(&mut stream, sender, series, round))
                             .sum()
                     })
                 })
@@ -139,7 +143,7 @@ mod unix {
         1_600_000_000 + 10 * round as u64
     }
 
-    fn graphite(directory: &Path, sender: usize, series: usize, round: usize) -> usize {
+    fn graphite(stream: &mut UnixStream, sender: usize, series: usize, round: usize) -> usize {
         let mut text = String::new();
         for number in 0..series {
             text += &format!(
@@ -147,7 +151,6 @@ mod unix {
                 time(round)
             );
         }
-        let mut stream = UnixStream::connect(directory.join("g")).expect("a connection");
         stream.write_all(text.as_bytes()).expect("lines");
         text.len()
     }
@@ -166,8 +169,7 @@ mod unix {
         out.push(number as u8);
     }
 
-    fn remote_write(directory: &Path, sender: usize, series: usize, round: usize) -> usize {
-        let mut stream = UnixStream::connect(directory.join("r")).expect("a connection");
+    fn remote_write(stream: &mut UnixStream, sender: usize, series: usize, round: usize) -> usize {
         let mut sent = 0;
         for first in (0..series).step_by(BATCH) {
             let mut message = Vec::new();
