@@ -304,8 +304,7 @@ fn a_begin_that_is_no_time_is_told() {
         .iter()
         .map(|fault| (fault.offset, &*fault.message))
         .collect();
-    let begin = "recording began 9223372036854775808 ns after 1970, which is later than 63 bits \
-                 can tell: its events have no times that are right";
+    let begin = "recording began 9223372036854775808 ns after 1970, which is later than 63 bits can hold: the times of its events are wrong";
     assert_eq!(told.last(), Some(&(31, begin)));
     assert_eq!(told[0].1, "the time of event 0 is none");
     assert!(events(&of).iter().all(|event| event.starts_with("-1 ")));

@@ -182,8 +182,7 @@ fn what_is_filled_in_must_be_told_by_something() {
     );
     assert_eq!(
         lengths(2, 2, true).unwrap_err().to_string(),
-        "field `payload.c`: nothing that was given tells its value: no array, text or option \
-         refers to it"
+        "field `payload.c`: it has no value: none was given, and no array, text or option refers to it"
     );
     assert_eq!(stream.finish().unwrap(), [2, 1, 1, 2, 2, 3]);
 }

@@ -167,8 +167,7 @@ fn a_beginning_that_cannot_be_told_is_an_error() {
     });
     assert_eq!(
         error.unwrap_err().to_string(),
-        "the packet begins at 65536 ticks, which its field of 16 bits cannot tell: a reader would \
-         take it for 0"
+        "the packet begins at 65536 ticks, which its field of 16 bits cannot hold: a reader would read 0"
     );
     // It goes on from the packet before.
     for ticks in [60_000, 120_000] {
