@@ -167,7 +167,7 @@ impl Session {
                 }
                 if !self.store.name(stream, &name)? {
                     terminal.warning(format_args!(
-                        "`{name}` is no name for its file: it is called `{}`",
+                        "`{name}` cannot name a file: the stream is stored in `{}`",
                         self.store.called(stream).display()
                     ));
                 }

@@ -188,7 +188,7 @@ pub(super) fn by_messages(
             )),
             Err(NoEstimate::Contradiction) => opened.warnings.push(format!(
                 "messages between `{a_path}` and `{b_path}` contradict each other: some are received before they are \
-                 sent whatever the clocks are; a clock was set, or `{query}` does not tell messages apart"
+                 sent whatever the clocks are; a clock was set, or `{query}` does not distinguish messages"
             )),
         }
     }
