@@ -9,7 +9,7 @@ pub(super) enum Asked {
     Nothing,
 }
 
-/// Prints the heads of the columns of [`line`].
+/// Prints the heads of the columns of [`line()`].
 pub(super) fn head(title: &str) {
     println!("\n{title:<58} {:>14} {:>14}", "measured", "asked");
 }
