@@ -1,5 +1,6 @@
 //! Headers that name the events of Gist logs.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use kymo_cpel::points::{PointDefinitions, PointHeader};
@@ -44,12 +45,13 @@ impl PointFile {
 
 fn read(path: &Path) -> Result<String, String> {
     let cannot = |error: &std::io::Error| kymo::explain::reading(path, error).with_hint();
-    let length = std::fs::metadata(path)
-        .map_err(|error| cannot(&error))?
-        .len();
-    if length > LARGEST {
+    let mut bytes = Vec::new();
+    // A device has no length that is known before.
+    std::fs::File::open(path)
+        .and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
+        .map_err(|error| cannot(&error))?;
+    if bytes.len() as u64 > LARGEST {
         return Err(format!("`{}` is too large for a header", path.display()));
     }
-    let bytes = std::fs::read(path).map_err(|error| cannot(&error))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

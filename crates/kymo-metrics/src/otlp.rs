@@ -7,7 +7,7 @@
 mod binary;
 mod json;
 
-use crate::{Fault, Key, Kind, Number, Problem, Sink};
+use crate::{Fault, Key, Kind, MOST_LABELS, Number, Problem, Sink};
 
 /// How a message is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +100,19 @@ struct Point {
     quantiles: Vec<(f64, f64)>,
 }
 
+/// Attributes of a resource or a point that are read. More than a key has labels, so that a point with too many is one
+/// with too many labels.
+const MOST_ATTRIBUTES: usize = 2 * MOST_LABELS;
+/// Buckets or quantiles of a point: each is a series.
+const MOST_BUCKETS: usize = 512;
+
+/// Adds a bucket or quantile, or the one that makes them too many.
+fn push<T>(list: &mut Vec<T>, item: T) {
+    if list.len() <= MOST_BUCKETS {
+        list.push(item);
+    }
+}
+
 struct Output<'a, S> {
     sink: &'a mut S,
     promoted: &'a [String],
@@ -139,6 +152,12 @@ impl<S: Sink> Output<'_, S> {
                 Err(_) => return self.fault(Problem::Time, metric),
             },
         };
+        if point.counts.len() > MOST_BUCKETS || point.quantiles.len() > MOST_BUCKETS {
+            return self.fault(
+                Problem::Unsupported("a point of more than 512 buckets or quantiles"),
+                metric,
+            );
+        }
         let kind = match metric.is_delta {
             true => Kind::Delta,
             false => Kind::Counter,
@@ -390,6 +409,28 @@ mod tests {
         let mut pair = nested(1, name.as_bytes());
         pair.extend(nested(2, &nested(1, value.as_bytes())));
         nested(number, &pair)
+    }
+
+    #[test]
+    fn points_of_many_buckets_or_labels_are_refused() {
+        let packed: Vec<u8> = (0..1000_u64).flat_map(u64::to_le_bytes).collect();
+        let mut many = Vec::new();
+        bytes(&mut many, 6, &packed);
+        let mut labels = Vec::new();
+        for number in 0..1000 {
+            labels.extend(attribute(9, &format!("l{number}"), "x"));
+        }
+        for (point, problem) in [
+            (many, "more than 512 buckets"),
+            (labels, "more than 64 labels"),
+        ] {
+            let mut metric = nested(1, b"time");
+            metric.extend(nested(9, &nested(1, &point)));
+            let message = nested(1, &nested(2, &nested(2, &metric)));
+            let found = Collected::of(|sink| parse(&message, Encoding::Protobuf, &[], sink));
+            assert!(found.samples.is_empty(), "{:?}", found.samples);
+            assert!(found.faults[0].contains(problem), "{:?}", found.faults);
+        }
     }
 
     #[test]

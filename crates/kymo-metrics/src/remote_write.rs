@@ -1,7 +1,7 @@
 //! Prometheus' remote write: the messages of versions 1 and 2, which were compressed by Snappy.
 
 use crate::protobuf::{Damaged, Field, Message, integers};
-use crate::{Fault, Key, Kind, Number, Problem, Sink};
+use crate::{Fault, Key, Kind, LONGEST_KEY, MOST_LABELS, Number, Problem, Sink};
 
 /// The version of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,7 +198,9 @@ impl Parser {
                 if symbols.len() >= MOST_SYMBOLS {
                     return Err((offset, Damaged));
                 }
-                symbols.push(field.bytes());
+                // Of one that is too long for a key, as much as makes any key too long: many series may name it.
+                let symbol = field.bytes();
+                symbols.push(&symbol[..symbol.len().min(LONGEST_KEY + 1)]);
             }
         }
         let mut message = Message::new(bytes);
@@ -222,12 +224,18 @@ impl Parser {
         offset: usize,
         sink: &mut impl Sink,
     ) -> Result<(), Damaged> {
+        // A name, as many labels as are kept, and one more, which is too many.
+        const MOST_REFERENCES: usize = 2 * (MOST_LABELS + 2);
         let mut references = Vec::new();
         let mut kind = Kind::Gauge;
         let mut message = Message::new(bytes);
         while let Some((number, field)) = message.next()? {
             match number {
-                1 => integers(field, |it| references.push(it))?,
+                1 => integers(field, |it| {
+                    if references.len() < MOST_REFERENCES {
+                        references.push(it);
+                    }
+                })?,
                 3 => self.others.histograms += 1,
                 4 => self.others.exemplars += 1,
                 5 => {
@@ -352,6 +360,29 @@ mod tests {
             parse(&bad, Version::V2, sink);
         });
         assert_eq!(found.faults, ["at byte 0: the message is damaged"]);
+    }
+
+    #[test]
+    fn series_with_too_many_labels_take_no_memory() {
+        let mut series = Vec::new();
+        write::bytes(&mut series, 1, &vec![1; 1 << 20]);
+        write::bytes(&mut series, 2, &sample(7.0, 1));
+        let mut long = Vec::new();
+        write::bytes(&mut long, 1, &[2, 3]);
+        write::bytes(&mut long, 2, &sample(7.0, 1));
+        let mut request = Vec::new();
+        for symbol in [&b""[..], b"a", b"__name__", &vec![b'n'; 1 << 20]] {
+            write::bytes(&mut request, 4, symbol);
+        }
+        write::bytes(&mut request, 5, &series);
+        write::bytes(&mut request, 5, &long);
+        let found = Collected::of(|sink| {
+            parse(&request, Version::V2, sink);
+        });
+        assert!(found.samples.is_empty());
+        assert_eq!(found.faults.len(), 2, "{:?}", found.faults);
+        assert!(found.faults[0].contains("more than 64 labels"));
+        assert!(found.faults[1].contains("4096"));
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Default for Write {
             most_pending: 256 << 20,
             future_limit: Duration::from_secs(86_400),
             suspend_limit: Duration::from_secs(3600),
-            least_free: 32 * MIB,
+            least_free: 256 * MIB,
         }
     }
 }

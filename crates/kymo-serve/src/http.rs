@@ -217,19 +217,20 @@ pub fn dechunk(bytes: &[u8], limits: &Limits) -> Result<Option<(Vec<u8>, usize)>
         at += end + 1;
         if length == 0 {
             // Fields may follow, and an empty line.
-            loop {
-                let rest = &bytes[at..];
-                let Some(end) = memchr::memchr(b'\n', rest) else {
-                    return match rest.len() > MOST_HEAD {
-                        true => Err(431),
-                        false => Ok(None),
-                    };
-                };
-                at += end + 1;
-                if matches!(rest[..end], [] | [b'\r']) {
-                    return Ok(Some((body, at)));
+            let trailers = &bytes[at..];
+            let trailers = &trailers[..trailers.len().min(MOST_HEAD)];
+            let mut read = 0;
+            while let Some(end) = memchr::memchr(b'\n', &trailers[read..]) {
+                let line = &trailers[read..read + end];
+                read += end + 1;
+                if matches!(line, [] | [b'\r']) {
+                    return Ok(Some((body, at + read)));
                 }
             }
+            return match trailers.len() < MOST_HEAD {
+                true => Ok(None),
+                false => Err(431),
+            };
         }
         if length > limits.body - body.len() {
             return Err(413);
@@ -527,5 +528,7 @@ mod tests {
         ] {
             assert_eq!(dechunk(text, &limits), Err(status));
         }
+        let trailers = [&b"0\r\n"[..], &b"a: b\r\n".repeat(MOST_HEAD / 6 + 1)].concat();
+        assert_eq!(dechunk(&trailers, &limits), Err(431));
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct Grouping {
     pub(crate) series: SeriesArgs,
 
     /// Show only the first N rows of the table: groups, tracks or keys with the longest time.
-    #[arg(long, value_name = "N", conflicts_with_all = ["every", "all"])]
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..), conflicts_with_all = ["every", "all"])]
     pub(crate) top: Option<usize>,
 
     /// Write every single duration with the values of --by: CSV, or JSON lines with --json.

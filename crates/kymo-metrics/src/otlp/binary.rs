@@ -1,6 +1,6 @@
 //! OTLP as protocol buffers.
 
-use super::{Attribute, Metric, Output, Point, Shape};
+use super::{Attribute, MOST_ATTRIBUTES, Metric, Output, Point, Shape, push};
 use crate::protobuf::{Damaged, Field, Message, fixed};
 use crate::{Number, Sink};
 
@@ -126,9 +126,9 @@ fn point(bytes: &[u8], shape: Shape) -> Result<Point, Damaged> {
             (Shape::Histogram | Shape::Exponential | Shape::Summary, 5) => {
                 point.sum = Some(field.double());
             }
-            (Shape::Histogram, 6) => fixed(field, |count| point.counts.push(count))?,
+            (Shape::Histogram, 6) => fixed(field, |count| push(&mut point.counts, count))?,
             (Shape::Histogram, 7) => {
-                fixed(field, |bits| point.bounds.push(f64::from_bits(bits)))?;
+                fixed(field, |bits| push(&mut point.bounds, f64::from_bits(bits)))?;
             }
             (Shape::Histogram, 11) | (Shape::Exponential, 12) => {
                 point.min = Some(field.double());
@@ -146,7 +146,7 @@ fn point(bytes: &[u8], shape: Shape) -> Result<Point, Damaged> {
                     }
                     Ok(())
                 })?;
-                point.quantiles.push(pair);
+                push(&mut point.quantiles, pair);
             }
             _ => {}
         }
@@ -175,6 +175,8 @@ fn add_attribute(bytes: &[u8], attributes: &mut Vec<Attribute>) -> Result<(), Da
         }
         Ok(())
     })?;
-    attributes.push((name.to_vec(), value));
+    if attributes.len() <= MOST_ATTRIBUTES {
+        attributes.push((name.to_vec(), value));
+    }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use kymo_text::json::{Reader, Wrong};
 
-use super::{Attribute, Metric, Output, Point, Shape};
+use super::{Attribute, MOST_ATTRIBUTES, Metric, Output, Point, Shape, push};
 use crate::{Number, Sink};
 
 /// Parses a message.
@@ -130,11 +130,11 @@ fn point(reader: &mut Reader<'_>) -> Result<Point, Wrong> {
             b"min" => point.min = Some(float(reader)?),
             b"max" => point.max = Some(float(reader)?),
             b"bucketCounts" => reader.array(|reader| {
-                point.counts.push(number(reader)?);
+                push(&mut point.counts, number(reader)?);
                 Ok(())
             })?,
             b"explicitBounds" => reader.array(|reader| {
-                point.bounds.push(float(reader)?);
+                push(&mut point.bounds, float(reader)?);
                 Ok(())
             })?,
             b"quantileValues" => reader.array(|reader| {
@@ -147,7 +147,7 @@ fn point(reader: &mut Reader<'_>) -> Result<Point, Wrong> {
                     }
                     Ok(())
                 })?;
-                point.quantiles.push(pair);
+                push(&mut point.quantiles, pair);
                 Ok(())
             })?,
             _ => skip(reader)?,
@@ -174,7 +174,9 @@ fn read_attributes(reader: &mut Reader<'_>, attributes: &mut Vec<Attribute>) -> 
             }),
             _ => skip(reader),
         })?;
-        attributes.push((name, value));
+        if attributes.len() <= MOST_ATTRIBUTES {
+            attributes.push((name, value));
+        }
         Ok(())
     })
 }

@@ -231,6 +231,9 @@ fn take_otlp(request: &HttpRequest, body: &[u8], session: &mut Session) -> HttpA
     if summary.is_temporary {
         return unavailable("there is no room for more updates\n");
     }
+    if summary.is_damaged {
+        return HttpAnswer::text(400, &format!("{}\n", summary.text()));
+    }
     let body = partial_success(encoding, summary.rejected, &summary.text());
     match encoding {
         Encoding::Json => HttpAnswer::json(200, body),

@@ -31,6 +31,8 @@ use crate::sync::lock;
 const RETRY: Duration = Duration::from_secs(10);
 /// A series without a sample is forgotten after so many seconds.
 const IDLE_SECONDS: u64 = 3600;
+/// How long databases are created after the end was asked for: who asks does not wait for ever.
+const LAST_CREATIONS: Duration = Duration::from_secs(10);
 /// Parts of the table of series, which threads look into at the same time.
 const SHARDS: usize = 32;
 
@@ -208,15 +210,39 @@ impl Table {
         }
     }
 
-    /// Creates databases of those who do not wait, until nothing more comes.
+    /// Creates databases of those who do not wait, until nothing more comes, or it takes too long to end.
     pub(super) fn create_databases(&self, options: impl Fn() -> Arc<Options>) {
+        let mut deadline = None;
         loop {
-            match self.creation.next() {
-                Some(series) => series.create_database(self, &options()),
-                None if self.ends.load(Relaxed) => return,
-                None => {}
+            let ends = self.ends.load(Relaxed);
+            let series = match self.creation.next() {
+                Some(series) => series,
+                None if ends => return,
+                None => continue,
+            };
+            let now = Instant::now();
+            if ends && now > *deadline.get_or_insert(now + LAST_CREATIONS) {
+                return self.give_up(&series);
             }
+            series.create_database(self, &options());
         }
+    }
+
+    /// Drops what waits for a database and for those behind it, since the daemon ends.
+    fn give_up(&self, series: &Series) {
+        let mut dropped = series.drop_waiting(self);
+        let mut names = 1;
+        while self.creation.len() > 0 {
+            let Some(series) = self.creation.next() else {
+                break;
+            };
+            dropped += series.drop_waiting(self);
+            names += 1;
+        }
+        self.dropped.fetch_add(dropped, Relaxed);
+        self.log_limiter.tell(format_args!(
+            "{dropped} samples are lost: the databases of {names} series were not created before the end"
+        ));
     }
 
     /// Nobody gives it anything any more.
@@ -344,6 +370,10 @@ impl Series {
                 return Outcome::Rejected(Rejected::Failed, Some(reason.clone()));
             }
             if state.opened.is_none() && state.waiting.is_empty() {
+                // No database is created for a time that it would refuse.
+                if table.store.check_time(self.path.as_bytes(), at).is_err() {
+                    return Outcome::Rejected(Rejected::Future, None);
+                }
                 let found = match waits {
                     true => table.find_or_create(self, options, at).map(Some),
                     false => table.find(self),
@@ -405,6 +435,13 @@ impl Series {
             table.creation.push(Arc::clone(self));
         }
         Outcome::Waits
+    }
+
+    /// Drops what waits for the database; how many samples that are.
+    fn drop_waiting(&self, table: &Table) -> u64 {
+        let waiting = std::mem::take(&mut lock(&self.state).waiting);
+        table.waiting_bytes.fetch_sub(waiting.len(), Relaxed);
+        records(&waiting).count() as u64
     }
 
     /// Creates the database, and gives it what waits for it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kymo_metrics::{Fault, Key, Kind, Number, Sink};
+use kymo_metrics::{Fault, Key, Kind, Number, Problem, Sink};
 
 use super::counters::{Counters, Rejected};
 use super::series::{Opened, Outcome, Series, accept, time};
@@ -53,6 +53,8 @@ pub(super) struct Summary {
     pub(super) rejected: u64,
     /// Whether the sender may try again.
     pub(super) is_temporary: bool,
+    /// Whether the request itself is damaged.
+    pub(super) is_damaged: bool,
     /// What the first ones were.
     pub(super) messages: Vec<String>,
 }
@@ -282,6 +284,7 @@ impl Sink for Session {
 
     fn fault(&mut self, fault: Fault) {
         self.counters.fault(fault.problem);
+        self.summary.is_damaged |= matches!(fault.problem, Problem::Damaged(_));
         if self.summary.rejected == 0 {
             self.shared.table.log_limiter.tell(format_args!(
                 "{} at {}: {fault}",

@@ -1,5 +1,6 @@
 //! StatsD: sums of all listeners, and the thread that flushes them.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -62,7 +63,9 @@ impl Statsd {
     }
 
     fn run(&self, shared: &Arc<Shared>) {
-        let mut session = Session::new(shared, Protocol::Statsd, "flush", None);
+        // What is summed up has no one sender: all of it together is held to the bounds of one.
+        let sums = Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let mut session = Session::new(shared, Protocol::Statsd, "flush", sums);
         let mut latest = Instant::now();
         loop {
             let (options, _) = shared.options();

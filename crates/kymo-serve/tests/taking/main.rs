@@ -521,6 +521,8 @@ fn remote_write_and_otlp_are_taken() {
     );
     assert_eq!(status, 200);
     assert!(text.contains(r#""rejectedDataPoints":"1""#), "{text}");
+    let (status, text) = post(fixture.connect("o"), "/v1/metrics", headers, b"not json");
+    assert_eq!(status, 400, "{text}");
     // Differences are rates when they are read.
     let found = fixture.query(&format!(
         "/api/v1/query?query=hits_total_rate&time={}",

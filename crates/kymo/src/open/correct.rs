@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use kymo_model::{Drift, Recording, Shift, ShiftError};
@@ -49,11 +49,14 @@ impl Corrections {
     /// It cannot be read, or is not one.
     pub fn read(path: &Path) -> Result<Self, AlignError> {
         let cannot = |why: String| AlignError(format!("{}: {why}", path.display()));
-        let length = fs::metadata(path).map_err(|error| cannot(error.to_string()))?;
-        if length.len() > LARGEST {
+        let mut bytes = Vec::new();
+        // A device has no length that is known before.
+        fs::File::open(path)
+            .and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
+            .map_err(|error| cannot(error.to_string()))?;
+        if bytes.len() as u64 > LARGEST {
             return Err(cannot("it is too large for an alignment file".to_owned()));
         }
-        let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
         Self::parse(&String::from_utf8_lossy(&bytes)).map_err(cannot)
     }
 
@@ -69,7 +72,7 @@ impl Corrections {
                 "it is not an alignment file: its first line is not `{HEAD}`"
             ));
         }
-        let mut paths = Vec::new();
+        let mut paths: Vec<Correction> = Vec::new();
         for (number, line) in lines {
             if line.trim().is_empty() || line.starts_with('#') {
                 continue;
@@ -79,6 +82,10 @@ impl Corrections {
                     "line {number}: expected `at=NANOS add=NANOS drift=NUMBER error=NANOS epoch=yes|no path=PATH`"
                 )
             })?;
+            if paths.iter().any(|it| it.path == correction.path) {
+                let path = correction.path.display();
+                return Err(format!("line {number}: `{path}` has a line before"));
+            }
             paths.push(correction);
         }
         Ok(Self { paths })
