@@ -1,7 +1,6 @@
 //! `kymo serve`.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use kymo::explain;
@@ -71,16 +70,10 @@ fn configuration(args: &Serve) -> Result<Config, String> {
             let missing = std::io::ErrorKind::NotFound.into();
             return Err(explain::reading(path, &missing).with_hint());
         }
-        (Some(path), _) => Config::read(path)?,
+        (Some(path), data) => Config::read(path, data.as_deref())?,
         (None, Some(data)) => Config::new(data.clone()),
         (None, None) => return Err("neither `--config` nor `--data` is specified".into()),
     };
-    let set = |to: &mut PathBuf, told: &Option<PathBuf>| {
-        if let Some(told) = told {
-            to.clone_from(told);
-        }
-    };
-    set(&mut config.data, &args.data);
     if config.data.exists() && !config.data.is_dir() {
         return Err(format!(
             "`{}` is not a directory\nhint: `--data` is the directory with the databases; a missing one is created",

@@ -154,15 +154,16 @@ impl Config {
         }
     }
 
-    /// Reads a file.
+    /// Reads a file; `data` is the directory of databases in the place of the file's own.
     ///
     /// # Errors
     ///
     /// One that cannot be read, or says what is not known: as a message that begins with its path.
-    pub fn read(path: &Path) -> Result<Self, String> {
+    pub fn read(path: &Path, data: Option<&Path>) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("'{}': {}", path.display(), kymo_io::reason(&error)))?;
-        Self::parse(&text).map_err(|problem| format!("'{}': {problem}", path.display()))
+        Self::parse_for(&text, data, &|path| std::fs::read_to_string(path))
+            .map_err(|problem| format!("'{}': {problem}", path.display()))
     }
 
     /// Reads a text, and the `collectd.conf` that it may name.
@@ -180,13 +181,18 @@ impl Config {
     ///
     /// What is wrong with it, and where.
     pub fn parse_with(text: &str, read: &ReadFile<'_>) -> Result<Self, String> {
+        Self::parse_for(text, None, read)
+    }
+
+    fn parse_for(text: &str, data: Option<&Path>, read: &ReadFile<'_>) -> Result<Self, String> {
         let table = DeTable::parse(text).map_err(|error| {
             let place = section::place(text, error.span().unwrap_or_default().start);
             format!("{place}: {}", error.message())
         })?;
         let mut section = Section::new(text, "", table.get_ref(), 0);
-        let data = section.path("data")?;
-        let data = data.filter(|path| !path.as_os_str().is_empty());
+        let own = section.path("data")?;
+        let own = own.filter(|path| !path.as_os_str().is_empty());
+        let data = data.map(Path::to_path_buf).or(own);
         let mut config = Self::new(data.ok_or("there is no `data`, the directory of databases")?);
         section.set("anywhere", &mut config.anywhere, Section::boolean)?;
         if let Some((name, place)) = section.string("format")? {

@@ -244,9 +244,10 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
                 connection.place.asked();
             }
             let answer = answer(&shared, &api, &head, &body);
-            let sent = answer.write(&mut connection.stream, head.keep_alive);
+            let stays = head.keep_alive && !connection.place.is_crowded();
+            let sent = answer.write(&mut connection.stream, stays);
             connection.place.answered();
-            if sent.is_err() || !head.keep_alive {
+            if sent.is_err() || !stays {
                 break;
             }
         }

@@ -75,7 +75,7 @@ pub(crate) struct Diff {
     pub(crate) all: bool,
 
     /// Show only the N groups of each kind that matter most.
-    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    #[arg(long, value_name = "N", value_parser = super::group::row_count)]
     pub(crate) top: Option<usize>,
 
     /// Exit with 1 if a figure crosses a limit, such as 'p99(latency.read) > +10 %'; can be given

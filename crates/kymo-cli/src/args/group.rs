@@ -46,7 +46,7 @@ pub(crate) struct Grouping {
     pub(crate) series: SeriesArgs,
 
     /// Show only the first N rows of the table: groups, tracks or keys with the longest time.
-    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..), conflicts_with_all = ["every", "all"])]
+    #[arg(long, value_name = "N", value_parser = row_count, conflicts_with_all = ["every", "all"])]
     pub(crate) top: Option<usize>,
 
     /// Write every single duration with the values of --by: CSV, or JSON lines with --json.
@@ -66,4 +66,10 @@ fn parse_step(text: &str) -> Result<u64, String> {
         Ok(nanos) if nanos > 0 => Ok(nanos),
         _ => Err("expected a duration above 0".to_string()),
     }
+}
+
+/// How many rows of a table are shown.
+pub(super) fn row_count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|&count| count > 0);
+    count.ok_or_else(|| "expected a whole number from 1".to_owned())
 }

@@ -244,7 +244,7 @@ impl Reception<'_> {
         Ok(self.sources.finish(&mut self.store)?)
     }
 
-    /// Whether nothing is to come any more.
+    /// Whether nothing more is expected.
     fn is_over(&mut self, now: Duration) -> bool {
         let is_idle = |heard: Duration| now.saturating_sub(heard) >= self.args.idle;
         let raw_idle = self.raw_heard.is_none_or(is_idle);
@@ -355,6 +355,13 @@ impl Reception<'_> {
         match recognize(datagram) {
             Some(_) if self.args.key_file.is_some() => {
                 self.refuse(from, Refusal::NotAuthentic.to_string());
+            }
+            Some(_) if datagram.len() as u64 > u64::from(self.args.packet_limit) => {
+                let limit = self.args.packet_limit;
+                self.refuse(
+                    from,
+                    format!("has more than the {limit} bytes that `--packet-limit` allows"),
+                );
             }
             Some(raw) => {
                 self.raw_heard = Some(now);

@@ -15,7 +15,7 @@ use crate::terminal::{Failure, Outcome, Terminal};
 /// How far it has come is written so often, and takes at most a twentieth of the time.
 const SAVE: Duration = Duration::from_secs(1);
 const SAVE_SHARE: u32 = 20;
-/// After the end, a sender is told so again while it asks, for so long.
+/// After the end, a sender that still asks is answered for so long.
 const LINGER: Duration = Duration::from_millis(700);
 const LONGEST_LINGER: Duration = Duration::from_secs(5);
 /// So many packets that are too large are reported one by one.

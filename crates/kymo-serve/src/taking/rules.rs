@@ -59,7 +59,9 @@ impl Selector {
     ///
     /// What is wrong with it.
     pub fn add_match(&mut self, selector: &str) -> Result<(), String> {
-        self.add(selector)?;
+        self.add(selector).map_err(|problem| {
+            format!("{problem}; `match` is a selector such as `{{job=\"node\"}}`, `pattern` a regular expression")
+        })?;
         self.text.push(("match", selector.to_owned()));
         Ok(())
     }

@@ -9,10 +9,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Connections that are served at once.
-pub(super) const MOST_CONNECTIONS: usize = 32;
+///
+/// Browsers open six for each page.
+pub(super) const MOST_CONNECTIONS: usize = 64;
 
 /// How long a connection keeps its place though others wait: a request may be on its way.
-const GRACE: Duration = Duration::from_millis(100);
+const GRACE: Duration = Duration::from_millis(250);
 
 /// How long another one waits for a place at most.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -131,6 +133,12 @@ impl Place {
     /// Whether a request has shown the token.
     pub(super) fn is_known(&self) -> bool {
         self.is_known
+    }
+
+    /// Whether others may soon need this place. Whoever hears so with the answer opens another connection for the next
+    /// request, where a connection that just ends could fail it.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.of.lock().open.len() > MOST_CONNECTIONS / 2
     }
 
     /// A request has come that has the token, and gets an answer.
