@@ -125,6 +125,8 @@ test("low tracks have no names, and still their events (g2 2.2, 2.5, 2.6, 3.7)",
 test("a window of another size shows more tracks (g2 2.8), and nothing is drawn where nothing changes (g2 2.9)", async () => {
   const page = await open(await serve("app.json"));
   await page.setViewportSize({ width: 700, height: 1200 });
+  // The page hears of it with one of its next frames.
+  await page.waitForFunction(() => { const of = document.getElementById("tracks"); return of.clientHeight > 600 && of.width === of.clientWidth; });
   await settled(page);
   const canvas = await look(page, () => { const of = document.getElementById("tracks"); return [of.width, of.clientWidth, of.clientHeight]; });
   assert.ok(canvas[0] === canvas[1] && canvas[2] > 600, canvas.join());

@@ -374,15 +374,14 @@ export const actions = {
   copyLink: () => copy("Link", location.href, source.isLive ? "The link is copied: it works while this server runs" : "The link is copied"),
   copyCommand: () => told(command().then((text) => copy("Command", text, "The command is copied: it opens this view at any time"))),
   /** Saves the area, or the view if there is none, in another format. */
-  async saveAs() {
+  saveAs() {
     const { begin, end } = view.area ?? { begin: view.begin, end: view.begin + BigInt(Math.ceil(view.span)) };
-    const name = await fileName();
     const isArchive = (/** @type {string} */ ending) => ending.endsWith(".tar");
     const save = async (/** @type {string} */ format, /** @type {string} */ ending) => {
       tell("Converting…");
-      const file = `${name}.${ending}`;
-      const request = { format, begin: String(begin), end: String(end), name: file.replace(/\.tar$/, ""), ...(lens.condition ? { condition: lens.condition } : {}) };
       try {
+        const file = `${await fileName()}.${ending}`;
+        const request = { format, begin: String(begin), end: String(end), name: file.replace(/\.tar$/, ""), ...(lens.condition ? { condition: lens.condition } : {}) };
         download(await source.save(request), file);
         tell(`Saved: ${file}`);
       } catch (error) {
@@ -390,9 +389,10 @@ export const actions = {
       }
     };
     const copyConvert = async (/** @type {string} */ format, /** @type {string} */ ending) => {
-      const output = `${name}-part.${ending.replace(/\.tar$/, isArchive(ending) ? "/" : "")}`;
+      const output = `${await fileName()}-part.${ending.replace(/\.tar$/, isArchive(ending) ? "/" : "")}`;
       copy("Command", await convertCommand(format, begin, end, output), "The command is copied");
     };
+    // It is there at once: what is typed next is for it.
     dialogs.choose(`Save the ${view.area ? "area" : "view"} as`, [
       ...FORMATS.map(([format, ending, name]) => ({ name, hint: `.${ending}`, run: () => save(format, ending) })),
       ...FORMATS.map(([format, ending, name]) => ({ name: `Copy the command: ${name}`, hint: `--to ${format}`, run: () => told(copyConvert(format, ending)) })),
@@ -485,7 +485,7 @@ export const ACTIONS = [
   { name: "Move the row up", keys: ["Ctrl+ArrowUp"], run: withRow((key) => reorder(key, -1)) },
   { name: "Move the row down", keys: ["Ctrl+ArrowDown"], run: withRow((key) => reorder(key, 1)) },
   { name: "Copy the view as a command", keys: ["k"], run: () => actions.copyCommand() },
-  { name: "Save the area or view as a recording or table", keys: ["Ctrl+s"], run: () => told(actions.saveAs()) },
+  { name: "Save the area or view as a recording or table", keys: ["Ctrl+s"], run: actions.saveAs },
   { name: "Add a recording", keys: ["Ctrl+o"], run: () => actions.add() },
   { name: "Save the view as SVG", keys: [], run: () => actions.saveSvg() },
   { name: "Save the view as PNG", keys: [], run: () => actions.savePng() },
