@@ -13,7 +13,26 @@ pub(crate) fn run(args: Args) -> Outcome {
     let kymo = build_kymo(false)?;
     install()?;
     node("npm", &["run", "types"], &kymo)?;
-    node("npm", &["test"], &kymo)
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(tests())? {
+        let name = entry?.file_name().into_string().unwrap_or_default();
+        if name.ends_with(".test.mjs") {
+            files.push(name);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(format!("{}: there is no test", tests().display()).into());
+    }
+    for file in files {
+        let test = || node("node", &["--test", &file], &kymo);
+        // A browser that crashes takes the tests that share it along: a file that fails twice is at fault.
+        if let Err(error) = test() {
+            eprintln!("{error}: {file} is run once more");
+            test()?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes the pictures of the guide.

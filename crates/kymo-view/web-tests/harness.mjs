@@ -71,6 +71,8 @@ export const settled = async (page) => {
 /** Opens a page in a context of its own. @param {string} address @param {import("playwright-core").BrowserContextOptions} options */
 export async function open(address, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
+  // On a machine that builds at the same time, a page takes long.
+  context.setDefaultTimeout(90_000);
   const page = await context.newPage();
   page.on("pageerror", (error) => assert.fail(error));
   await page.goto(address);

@@ -56,7 +56,7 @@ async function poll() {
         if (isFirst) {
           hasBegun = true;
           await begin();
-        } else if (!had || (!isMoved && !scene.whole) || (scene.whole && !isMoved)) fitUnlessMoved();
+        } else if (hasBegun) fitUnlessMoved();
         if (view.tab === "health" && had) panels.refresh();
         pause = 100;
       }
@@ -77,6 +77,8 @@ async function poll() {
 }
 
 let hasBegun = false;
+/** Whether the page was opened with a view in its address, where the page itself keeps the view later. */
+const hasAddress = location.hash.length > 1;
 let isMoved = false;
 let fitted = "";
 /** Shows all as more becomes known, until somebody moves. */
@@ -88,13 +90,12 @@ function fitUnlessMoved() {
 }
 
 async function begin() {
-  const first = location.hash.length > 1;
   await loadKept().catch((error) => tell(`Snapshots and notes: ${error.message}`));
   const isInSight = () => view.begin <= scene.end && view.begin + BigInt(Math.ceil(view.span)) >= scene.begin;
-  if (first && (await load()) && isInSight()) isMoved = true;
+  if (hasAddress && (await load()) && isInSight()) isMoved = true;
   else {
-    if (!first) applyRules();
-    if (!first && !kept.rules.zone) view.zone = scene.info.relative ? "relative" : scene.info.gmt ? "utc" : "local";
+    if (!hasAddress) applyRules();
+    if (!hasAddress && !kept.rules.zone) view.zone = scene.info.relative ? "relative" : scene.info.gmt ? "utc" : "local";
     fitUnlessMoved();
   }
   showView();
