@@ -272,22 +272,25 @@ impl Column {
 }
 
 /// A part of up to so many values is copied as a block of fixed size, which takes no call; what is too much of it is
-/// taken off again.
-const SHORT: usize = 16;
+/// overwritten by the next one, or taken off again.
+pub(super) const SHORT: usize = 8;
 
 /// Appends parts, which have so many values together.
-fn put<'a, T: Copy + 'a>(to: &mut Vec<T>, all: usize, parts: impl Iterator<Item = Part<'a, T>>) {
-    to.reserve(all + SHORT);
+fn put<'a, T: Copy + Default + 'a>(
+    to: &mut Vec<T>,
+    all: usize,
+    parts: impl Iterator<Item = Part<'a, T>>,
+) {
+    let mut at = to.len();
+    to.resize(at + all + SHORT, T::default());
     for Part { values, len } in parts {
-        match values.first_chunk::<SHORT>() {
-            Some(block) if len <= SHORT => {
-                let end = to.len() + len;
-                to.extend_from_slice(block);
-                to.truncate(end);
-            }
-            _ => to.extend_from_slice(&values[..len]),
+        match (values.first_chunk::<SHORT>(), to[at..].first_chunk_mut()) {
+            (Some(from), Some(place)) if len <= SHORT => *place = *from,
+            _ => to[at..at + len].copy_from_slice(&values[..len]),
         }
+        at += len;
     }
+    to.truncate(at);
 }
 
 /// Appends where values end that were appended from elsewhere: `from` begins with the end of the one

@@ -137,7 +137,8 @@ impl Batch {
     pub fn empty_like(&self) -> Self {
         Self {
             schema: Arc::clone(&self.schema),
-            classes: Vec::with_capacity(self.len()),
+            classes: Vec::with_capacity(self.len() + append::SHORT),
+            ids: Vec::with_capacity(self.ids.len()),
             times: self.times.empty_like(),
             ticks: self.ticks.empty_like(),
             columns: self.columns.iter().map(Column::empty_like).collect(),
