@@ -28,7 +28,7 @@ use super::flow_id;
 use super::losses::{Loss, Losses, Times};
 use super::timeline::{Phase, Timeline};
 use crate::filter::name_of;
-use crate::pipeline::{Row, RowBuffers, RowRun};
+use crate::pipeline::{Row, RowBuffers};
 use crate::show::json::{FieldRenderer, FlatFieldRenderer, Plan};
 use crate::show::packet::PacketFields;
 use crate::show::table::Table;
@@ -198,19 +198,16 @@ impl<'m> Sink for Chrome<'m> {
         }
     }
 
-    fn rows(
+    fn row(
         &mut self,
-        run: RowRun<'_>,
+        row: &Row<'_>,
         of: &[AnyRecording],
         out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        let kind = entry_kind(&of[run.recording]);
-        for row in run {
-            match kind {
-                EntryKind::Event => self.draw(&row, of, out),
-                EntryKind::Sample => self.samples(&row, of, out),
-            }
+        match entry_kind(&of[row.message.recording]) {
+            EntryKind::Event => self.draw(row, of, out),
+            EntryKind::Sample => self.samples(row, of, out),
         }
         true
     }

@@ -42,7 +42,7 @@ use super::text::{FieldPlan, FieldText, TextPlan, format_of, without_zeros};
 use super::timeline::Timeline;
 use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
-use crate::pipeline::{Row, RowBuffers, RowRun};
+use crate::pipeline::{Row, RowBuffers};
 use crate::show::table::Table;
 use crate::show::{LossReporter, Message, Renderer, Sink, WallOptions};
 use crate::timeline::Filler;
@@ -580,19 +580,18 @@ impl<'m> Sink for Cpel<'m> {
         plan.is_text(of) || plan.binding.plan().looks_at(recording, of, class, field)
     }
 
-    fn rows(
+    fn row(
         &mut self,
-        run: RowRun<'_>,
+        row: &Row<'_>,
         of: &[AnyRecording],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        for row in run {
-            if self.error.is_none() {
-                self.error = self.add(&row, of).err();
-            }
+        // Symbols may have been too many.
+        if self.error.is_none() {
+            self.error = self.add(row, of).err();
         }
-        true
+        self.error.is_none()
     }
 
     fn loss_reporter(&mut self) -> Option<&mut LossReporter> {

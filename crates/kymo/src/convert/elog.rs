@@ -25,7 +25,7 @@ use super::text::{FieldPlan, FieldText, TextPlan, format_of, without_zeros};
 use super::timeline::Timeline;
 use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
-use crate::pipeline::{Row, RowBuffers, RowRun};
+use crate::pipeline::{Row, RowBuffers};
 use crate::show::csv::{Column, packet_columns};
 use crate::show::packet::PacketFields;
 use crate::show::table::Table;
@@ -409,19 +409,15 @@ impl<'m> Sink for Elog<'m> {
         has_rest || plan.binding.plan().looks_at(recording, of, class, field)
     }
 
-    fn rows(
+    fn row(
         &mut self,
-        run: RowRun<'_>,
+        row: &Row<'_>,
         of: &[AnyRecording],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        for row in run {
-            if self.error.is_none() {
-                self.error = self.add(&row, of).err();
-            }
-        }
-        true
+        self.error = self.add(row, of).err();
+        self.error.is_none()
     }
 
     fn loss_reporter(&mut self) -> Option<&mut LossReporter> {

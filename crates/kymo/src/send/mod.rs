@@ -21,7 +21,7 @@ use kymo_text::Line;
 use kymo_time::{CdTime, Timestamp};
 
 use crate::AnyRecording;
-use crate::pipeline::{Row, RowRun, Values};
+use crate::pipeline::{Row, Values};
 use crate::show::{LossReporter, Sink, WallOptions};
 use crate::timeline::{Filler, RowPlan, named_fields};
 
@@ -330,21 +330,15 @@ impl<'p, R: Receiver> Sink for Lists<'p, R> {
         self.plan.columns.looks_at(recording, of, class, field)
     }
 
-    fn rows(
+    fn row(
         &mut self,
-        run: RowRun<'_>,
+        row: &Row<'_>,
         of: &[AnyRecording],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        let of = &of[run.recording];
-        for row in run {
-            self.result = self.send(&row, of);
-            if self.result.is_err() {
-                return false;
-            }
-        }
-        true
+        self.result = self.send(row, &of[row.message.recording]);
+        self.result.is_ok()
     }
 
     fn loss_reporter(&mut self) -> Option<&mut LossReporter> {

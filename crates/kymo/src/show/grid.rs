@@ -7,7 +7,7 @@ use super::wall::Wall;
 use super::{LossReporter, Sink, WallOptions};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, FilterError, Wish, name_of};
-use crate::pipeline::{Row, RowRun};
+use crate::pipeline::Row;
 use crate::timeline::{Filler, RowPlan};
 use crate::tracks::{Key, RowKey};
 
@@ -105,31 +105,6 @@ impl<'p> Grid<'p> {
         }
         out.push_byte(b'\n');
     }
-
-    fn row(&mut self, row: &Row<'_>, of: &[AnyRecording], out: &mut Line, warnings: &mut Vec<u8>) {
-        let (recording, class) = (row.message.recording, row.message.class);
-        let cells = self.plan.columns.iter().map(|(cell, _)| match cell {
-            Cell::Time => {
-                self.time.clear();
-                self.wall.write(row.message.time, &mut self.time, warnings);
-                String::from_utf8_lossy(self.time.as_bytes()).into_owned()
-            }
-            Cell::Name => cut(name_of(&of[recording].event_classes()[class])),
-            Cell::Field(field) => {
-                let columns = [self.plan.rows.columns(recording, class, *field)];
-                let row = RowKey {
-                    values: row.values,
-                    fields: &columns,
-                };
-                match row.key() {
-                    Key::Missing => String::new(),
-                    key => cut(&key.text()),
-                }
-            }
-        });
-        let cells: Vec<String> = cells.collect();
-        self.line(&cells, out);
-    }
 }
 
 /// A text of at most so many characters, as a terminal may show it.
@@ -170,16 +145,35 @@ impl<'p> Sink for Grid<'p> {
         write(line.as_bytes())
     }
 
-    fn rows(
+    fn row(
         &mut self,
-        run: RowRun<'_>,
+        row: &Row<'_>,
         of: &[AnyRecording],
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) -> bool {
-        for row in run {
-            self.row(&row, of, out, warnings);
-        }
+        let (recording, class) = (row.message.recording, row.message.class);
+        let cells = self.plan.columns.iter().map(|(cell, _)| match cell {
+            Cell::Time => {
+                self.time.clear();
+                self.wall.write(row.message.time, &mut self.time, warnings);
+                String::from_utf8_lossy(self.time.as_bytes()).into_owned()
+            }
+            Cell::Name => cut(name_of(&of[recording].event_classes()[class])),
+            Cell::Field(field) => {
+                let columns = [self.plan.rows.columns(recording, class, *field)];
+                let row = RowKey {
+                    values: row.values,
+                    fields: &columns,
+                };
+                match row.key() {
+                    Key::Missing => String::new(),
+                    key => cut(&key.text()),
+                }
+            }
+        });
+        let cells: Vec<String> = cells.collect();
+        self.line(&cells, out);
         true
     }
 

@@ -39,7 +39,7 @@ pub use self::lost::LossReporter;
 pub use self::times::Times;
 pub use self::wall::WallOptions;
 use crate::AnyRecording;
-use crate::pipeline::{BlockWish, RowBuffers, RowRun};
+use crate::pipeline::{BlockWish, Row, RowBuffers, RowRun};
 pub use crate::tracks::text_of;
 
 /// What a message tells.
@@ -191,10 +191,27 @@ pub trait Sink {
         true
     }
 
-    /// Rows in their final order, with what renderers made of them. `false` ends the run.
+    /// Rows in their final order, with what renderers made of them: unless it has its own way, one [row](Self::row)
+    /// after the other. `false` ends the run.
     fn rows(
         &mut self,
-        _run: RowRun<'_>,
+        run: RowRun<'_>,
+        of: &[AnyRecording],
+        out: &mut Line,
+        warnings: &mut Vec<u8>,
+    ) -> bool {
+        for row in run {
+            if !self.row(&row, of, out, warnings) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// One row. `false` ends the run.
+    fn row(
+        &mut self,
+        _row: &Row<'_>,
         _of: &[AnyRecording],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,

@@ -35,7 +35,7 @@ use super::flow_id;
 use super::losses::{Loss, Losses, Times};
 use super::timeline::{Phase, Timeline};
 use crate::filter::name_of;
-use crate::pipeline::{Row, RowRun};
+use crate::pipeline::Row;
 use crate::show::{LossReporter, Message, Sink, WallOptions};
 use crate::timeline::Filler;
 use crate::{AnyRecording, EntryKind};
@@ -264,19 +264,16 @@ impl<'m> Sink for Perfetto<'m> {
         )
     }
 
-    fn rows(
+    fn row(
         &mut self,
-        run: RowRun<'_>,
+        row: &Row<'_>,
         of: &[AnyRecording],
         out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        let kind = entry_kind(&of[run.recording]);
-        for row in run {
-            match kind {
-                EntryKind::Event => self.draw(&row, of, out),
-                EntryKind::Sample => self.samples(&row, of, out),
-            }
+        match entry_kind(&of[row.message.recording]) {
+            EntryKind::Event => self.draw(row, of, out),
+            EntryKind::Sample => self.samples(row, of, out),
         }
         true
     }

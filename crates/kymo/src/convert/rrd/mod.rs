@@ -30,7 +30,7 @@ use super::losses::{Loss, Losses};
 use super::timeline::Timeline;
 use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
-use crate::pipeline::{Row, RowRun};
+use crate::pipeline::Row;
 use crate::show::table::Table;
 use crate::show::{LossReporter, Sink, WallOptions};
 use crate::timeline::Filler;
@@ -387,18 +387,16 @@ impl<'m> Sink for Rrd<'m> {
         self.binding.plan().looks_at(recording, of, class, field)
     }
 
-    fn rows(
+    fn row(
         &mut self,
-        run: RowRun<'_>,
+        row: &Row<'_>,
         of: &[AnyRecording],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        for row in run {
-            // Of more data sources no file is made.
-            if self.names.len() <= MOST_SOURCES {
-                self.count(&row, of);
-            }
+        // Of more data sources no file is made.
+        if self.names.len() <= MOST_SOURCES {
+            self.count(row, of);
         }
         true
     }
