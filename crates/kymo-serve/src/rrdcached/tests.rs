@@ -56,7 +56,7 @@ impl Daemon {
                 most_bytes,
                 ..journal::Options::new(directory.path().join("journal"))
             }),
-            ..Options::new(directory.path().join("data"), Arc::new(|_| {}))
+            ..Options::new(directory.path().join("data"), Arc::new(|_, _| {}))
         };
         let shared = Rrdcached::new(Store::open(options).unwrap());
         Self { directory, shared }

@@ -16,6 +16,7 @@ use kymo_io::reason;
 use super::database::Place;
 use super::{Database, Group, Store, records};
 use crate::journal;
+use crate::log::Level;
 use crate::sync::{lock, wait};
 
 /// As long as this is there, nobody else opens, forgets or makes the database of a path.
@@ -202,9 +203,10 @@ impl Store {
         self.pending_bytes.fetch_add(state.pending.len(), Relaxed);
         if state.count > 0 {
             let (path, count) = (String::from_utf8_lossy(database.path()), state.count);
-            (self.options.log)(&format!(
-                "{path}: {count} updates were found in the journal"
-            ));
+            (self.options.log)(
+                Level::Info,
+                &format!("{path}: {count} updates were found in the journal"),
+            );
             self.schedule(database, &mut state, self.timeout(database));
         }
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use kymo_io::net::Address;
 use kymo_serve::daemon::Source as _;
-use kymo_serve::listen::Socket;
+use kymo_serve::listen::{Access, Socket};
 use kymo_serve::metrics::Page;
 use kymo_serve::store::{self, Log, Store, Timing};
 use kymo_serve::taking::{Endpoint, Options, Taking};
@@ -52,7 +52,7 @@ fn fixture(config: &str) -> Fixture {
     let messages = Arc::<Mutex<Vec<String>>>::default();
     let log: Log = {
         let messages = Arc::clone(&messages);
-        Arc::new(move |text| messages.lock().unwrap().push(text.to_owned()))
+        Arc::new(move |_, text| messages.lock().unwrap().push(text.to_owned()))
     };
     let never = Duration::from_secs(3600);
     let path = |name: &str| directory.path().join(name);
@@ -73,7 +73,9 @@ fn fixture(config: &str) -> Fixture {
             .into_iter()
             .find(|(name, _)| *name == what);
         let addresses = &listen.unwrap().1.addresses;
-        let bound = addresses.iter().map(|it| Socket::bind(it, 0o600).unwrap());
+        let bound = addresses
+            .iter()
+            .map(|it| Socket::bind(it, &Access::mode(0o600)).unwrap());
         bound.map(Arc::new).collect()
     };
     let taking = Taking::start(&options, &sockets, &store, &log).unwrap();
@@ -140,9 +142,10 @@ impl Fixture {
     /// What a query of HTTP answers.
     fn query(&self, target: &str) -> String {
         let path = self.path("query");
-        let socket = Arc::new(Socket::bind(&Address::Unix(path.clone()), 0o600).unwrap());
+        let socket =
+            Arc::new(Socket::bind(&Address::Unix(path.clone()), &Access::mode(0o600)).unwrap());
         let options = query::Options::default();
-        let log: Log = Arc::new(|_| {});
+        let log: Log = Arc::new(|_, _| {});
         let source = query::Source::start(&self.store, &options, &[socket], &log).unwrap();
         let mut stream = UnixStream::connect(&path).unwrap();
         let request = format!("GET {target} HTTP/1.1\r\nConnection: close\r\n\r\n");
@@ -334,7 +337,7 @@ fn lines_survive_that_the_daemon_is_killed() {
     run("mv", &[&saved_data, &saved, fixture.directory.path()]);
     let store = Store::open(store::Options {
         journal: Some(journal::Options::new(old)),
-        ..store::Options::new(data, Arc::new(|_| {}))
+        ..store::Options::new(data, Arc::new(|_, _| {}))
     });
     let store = store.unwrap();
     let path = store.path(b"graphite/a/x=y.rrd");
