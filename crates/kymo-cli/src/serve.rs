@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure>
     if !args.explain.is_empty() {
         let mut text = String::new();
         for name in &args.explain {
-            let explained = config.taking.explain(name, &config.data);
+            let explained = config.taking.explain(name, &config.data, &config.expire);
             text += &explained.map_err(|problem| Failure::Usage(format!("error: {problem}")))?;
         }
         terminal.write(text.as_bytes())?;

@@ -26,6 +26,7 @@ use kymo_machine::Machine;
 use kymo_rrd::file::convert::Target;
 use toml::de::DeTable;
 
+use crate::expire::ExpireRule;
 use crate::listen::Access;
 use crate::log::{Level, LogFormat, LogOptions};
 use crate::rrdcached::CommandSet;
@@ -62,6 +63,8 @@ pub struct Config {
     pub collectd: Option<crate::collectd::Options>,
     /// Metrics of others.
     pub taking: crate::taking::Options,
+    /// When databases of series are removed that have stopped: the first rule that is for a series counts.
+    pub expire: Vec<ExpireRule>,
 }
 
 /// How updates are written.
@@ -197,6 +200,7 @@ impl Config {
             query: query::Options::default(),
             collectd: None,
             taking: crate::taking::Options::default(),
+            expire: Vec::new(),
         }
     }
 
@@ -331,6 +335,7 @@ impl Config {
             config.collectd = Some(collectd::read(table, read)?);
         }
         taking::read(&mut section, &mut config.taking)?;
+        config.expire = taking::expire(&mut section)?;
         section.end()?;
         Ok(config)
     }
@@ -488,6 +493,8 @@ mod tests {
             most-points = 100
             most-answer-mib = 2
             refresh = 1.5
+            [[expire]]
+            after = "30d"
             "#,
         );
         let address = |text| Address::parse(text, None).unwrap();
@@ -561,6 +568,11 @@ mod tests {
             },
             collectd: None,
             taking: crate::taking::Options::default(),
+            expire: vec![ExpireRule {
+                name: "rule 1".into(),
+                selector: crate::taking::rules::Selector::default(),
+                after: Some(30 * 86_400),
+            }],
         };
         assert_eq!(config, Ok(expected));
         let least = Config::parse("data = '/data'");
@@ -577,7 +589,7 @@ mod tests {
             ),
             (
                 "data = 'a'\nx = 1",
-                "line 2, column 1: found `x`, expected one of `anywhere`, `collectd`, `data`, `format`, `graphite`, `influx`, `journal`, `log`, `metrics`, `otlp`, `path`, `pid-file`, `query`, `remote-write`, `rrdcached`, `scrape`, `series`, `statsd`, `storage`, `write`",
+                "line 2, column 1: found `x`, expected one of `anywhere`, `collectd`, `data`, `expire`, `format`, `graphite`, `influx`, `journal`, `log`, `metrics`, `otlp`, `path`, `pid-file`, `query`, `remote-write`, `rrdcached`, `scrape`, `series`, `statsd`, `storage`, `write`",
             ),
             (
                 "data = 1",

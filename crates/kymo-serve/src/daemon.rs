@@ -20,6 +20,7 @@ use signal_hook::iterator::Signals;
 use crate::activation;
 use crate::collectd::Collectd;
 use crate::config::{Config, Listen};
+use crate::expire::Expiry;
 use crate::instance::{PidFile, lock_data};
 #[cfg(feature = "tls")]
 use crate::listen::tls;
@@ -77,6 +78,7 @@ pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), St
         metrics: None,
         query: None,
         taking: None,
+        expiry: None,
         pid_file: None,
         _data_lock: data_lock,
     };
@@ -147,6 +149,7 @@ struct Daemon {
     metrics: Option<Server>,
     query: Option<Arc<query::Source>>,
     taking: Option<Arc<Taking>>,
+    expiry: Option<Arc<Expiry>>,
     pid_file: Option<PidFile>,
     _data_lock: Option<File>,
 }
@@ -203,6 +206,7 @@ impl Daemon {
         self.start_rrdcached()?;
         self.start_taking()?;
         self.start_query()?;
+        self.start_expiry()?;
         self.start_metrics()
     }
 
@@ -366,6 +370,14 @@ impl Daemon {
         Ok(())
     }
 
+    fn start_expiry(&mut self) -> Result<(), String> {
+        let expiry = Expiry::start(&self.store, &self.config.expire);
+        let expiry = Arc::new(expiry.map_err(|error| reason(&error))?);
+        lock(&self.sources).insert("expiry", Arc::clone(&expiry) as _);
+        self.expiry = Some(expiry);
+        Ok(())
+    }
+
     fn start_metrics(&mut self) -> Result<(), String> {
         let (store, sources) = (Arc::clone(&self.store), Arc::clone(&self.sources));
         let page: Arc<dyn Fn() -> Page + Send + Sync> = Arc::new(move || {
@@ -478,6 +490,9 @@ impl Daemon {
         {
             (self.log)(Level::Warning, &problem);
         }
+        if let Some(expiry) = &self.expiry {
+            expiry.change(&self.config.expire);
+        }
         self.retain();
         // The files of sockets where nobody listens any more are removed.
         drop(bound_before);
@@ -533,6 +548,9 @@ impl Daemon {
         }
         if let Some(query) = self.query.take() {
             query.stop();
+        }
+        if let Some(expiry) = self.expiry.take() {
+            expiry.stop();
         }
         if let Some(rrdcached) = self.rrdcached.take() {
             rrdcached.stop();

@@ -9,6 +9,7 @@
 //!   [`forward`] sends them on; [`conf`] reads a `collectd.conf`;
 //! * [`taking`]: Graphite, StatsD, InfluxDB, Prometheus and OTLP: listeners, and rules by which series get paths
 //!   and archives; [`series_index`] keeps the labels of their databases;
+//! * [`expire`]: databases of series that have stopped, removed by rule;
 //! * [`http`]: a small server of HTTP; `tokens`: who may ask there;
 //! * [`query`]: Prometheus' HTTP API and Graphite's, over all databases;
 //! * [`metrics`]: what the daemon tells of itself; [`log`]: messages for people;
@@ -25,6 +26,7 @@ mod creation;
 pub mod csv;
 pub mod daemon;
 pub mod definitions;
+pub mod expire;
 pub mod forward;
 pub mod http;
 pub mod ingest;

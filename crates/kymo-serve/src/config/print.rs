@@ -12,7 +12,7 @@ use super::{Config, Listen};
 use crate::listen::Access;
 use crate::taking::LineListen;
 use crate::taking::options::HttpListen;
-use crate::taking::rules::Selector;
+use crate::taking::rules::{Seconds, Selector};
 
 /// Lines of TOML.
 #[derive(Default)]
@@ -217,6 +217,14 @@ impl Config {
             print_collectd(collectd, &mut out);
         }
         print_taking(&self.taking, &mut out);
+        for rule in &self.expire {
+            out.element("expire");
+            out.selector(&rule.name, &rule.selector);
+            match rule.after {
+                Some(after) => out.string("after", &Seconds(after).to_string()),
+                None => out.value("keep", true),
+            }
+        }
         out.text()
     }
 }
@@ -463,6 +471,11 @@ mod tests {
             protocol = ["graphite", "statsd"]
             pattern = '^a\.'
             path = "x/{__path__}"
+            [[expire]]
+            match = '{job="ci"}'
+            after = "36h"
+            [[expire]]
+            keep = true
             [[path]]
             name = "none"
             match = '{a="b"}'

@@ -14,8 +14,10 @@
 //! ```
 
 use kymo_rrd::model::Reading;
+use kymo_rrd::text::duration::duration;
 
 use super::{MIB, Section};
+use crate::expire::ExpireRule;
 use crate::taking::options::{
     Endpoint, HttpListen, LineListen, Options, Protocol, ScrapeOptions, Target,
 };
@@ -248,15 +250,53 @@ fn rules(section: &mut Section<'_>, rules: &mut Rules) -> Result<(), String> {
     Ok(())
 }
 
+/// The rules of `[[expire]]`.
+pub(super) fn expire(section: &mut Section<'_>) -> Result<Vec<ExpireRule>, String> {
+    let mut rules = Vec::new();
+    for (place, mut table) in section.sections("expire")?.into_iter().enumerate() {
+        let (name, selector) = series_selector(&mut table, place)?;
+        let mut keeps = false;
+        table.set("keep", &mut keeps, Section::boolean)?;
+        let after = match table.string("after")? {
+            Some((_, at)) if keeps => {
+                return Err(table.problem(at, "found `after` beside `keep`, expected one of them"));
+            }
+            Some((text, at)) => {
+                let seconds = duration(text.as_bytes()).ok().filter(|it| *it > 0);
+                let problem = || {
+                    let expected = "a time such as `30d`";
+                    table.problem(at, &format!("found `{text}`, expected {expected}"))
+                };
+                Some(seconds.ok_or_else(problem)?)
+            }
+            None if keeps => None,
+            None => return Err(table.missing("after")),
+        };
+        table.end()?;
+        rules.push(ExpireRule {
+            name,
+            selector,
+            after,
+        });
+    }
+    Ok(rules)
+}
+
 /// The name of a rule, and which series it is for.
 fn selector(table: &mut Section<'_>, place: usize) -> Result<(String, Selector), String> {
-    let name = table.string("name")?;
-    let name = name.map_or_else(|| format!("rule {}", place + 1), |it| it.0.to_owned());
-    let mut selector = Selector::default();
     let names: Vec<_> = Protocol::ALL.iter().map(|it| it.name()).collect();
     let expected = format!("{}, or a list of such", names.join(", "));
     let protocols = table.texts("protocol", &expected, Protocol::from_name)?;
+    let (name, mut selector) = series_selector(table, place)?;
     selector.protocols = protocols.unwrap_or_default();
+    Ok((name, selector))
+}
+
+/// The same of series whichever way they come.
+fn series_selector(table: &mut Section<'_>, place: usize) -> Result<(String, Selector), String> {
+    let name = table.string("name")?;
+    let name = name.map_or_else(|| format!("rule {}", place + 1), |it| it.0.to_owned());
+    let mut selector = Selector::default();
     if let Some((pattern, at)) = table.string("pattern")? {
         let added = selector.add_pattern(pattern);
         added.map_err(|problem| table.problem(at, &problem))?;

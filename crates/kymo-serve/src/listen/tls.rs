@@ -209,3 +209,86 @@ impl Connector {
         Ok(StreamOwned::new(connection, stream))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// Certificates for `localhost` until 2126, made by `tests/data/tls/make.sh`.
+    fn data(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/data/tls")
+            .join(name)
+    }
+
+    fn files(client_ca: bool) -> TlsFiles {
+        TlsFiles {
+            certificate: data("server.pem"),
+            key: data("server.key"),
+            client_ca: client_ca.then(|| data("ca.pem")),
+        }
+    }
+
+    /// What a client gets back that sends a text.
+    fn echo(acceptor: Acceptor, connector: &Connector) -> io::Result<String> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let server = std::thread::spawn(move || -> io::Result<()> {
+            let mut stream = acceptor.accept(listener.accept()?.0)?;
+            let mut text = [0; 5];
+            stream.read_exact(&mut text)?;
+            stream.write_all(&text)
+        });
+        let stream = TcpStream::connect(address)?;
+        let mut stream = connector.connect("localhost", stream).unwrap();
+        let talked = stream.write_all(b"hello").and_then(|()| {
+            let mut text = String::new();
+            stream.read_to_string(&mut text)?;
+            Ok(text)
+        });
+        // A server that waits for more does not wait for ever.
+        drop(stream);
+        let served = server.join().unwrap();
+        let text = talked?;
+        served?;
+        Ok(text)
+    }
+
+    #[test]
+    fn both_sides_show_who_they_are() {
+        let ca = data("ca.pem");
+        let (certificate, key) = (data("client.pem"), data("client.key"));
+        let nobody = Connector::read(Some(&ca), None).unwrap();
+        let somebody = Connector::read(Some(&ca), Some((&certificate, &key))).unwrap();
+        let open = Acceptor::read(&files(false)).unwrap();
+        let asks = Acceptor::read(&files(true)).unwrap();
+        assert_eq!(echo(open.clone(), &nobody).unwrap(), "hello");
+        assert_eq!(echo(asks.clone(), &somebody).unwrap(), "hello");
+        assert!(
+            echo(asks, &nobody).is_err(),
+            "a client without a certificate"
+        );
+        let stranger = Connector::read(Some(&data("other.pem")), None).unwrap();
+        assert!(echo(open, &stranger).is_err(), "a server that is not known");
+    }
+
+    #[test]
+    fn files_that_do_not_fit_are_named() {
+        let mut wrong = files(true);
+        wrong.key = data("client.key");
+        let problem = Acceptor::read(&wrong).unwrap_err();
+        assert!(problem.contains("client.key"), "{problem}");
+        wrong.key = data("server.pem");
+        let problem = Acceptor::read(&wrong).unwrap_err();
+        assert!(problem.contains("has no private key in PEM"), "{problem}");
+        wrong.certificate = data("server.key");
+        let problem = Acceptor::read(&wrong).unwrap_err();
+        assert!(problem.contains("has no certificates in PEM"), "{problem}");
+        wrong.certificate = data("none.pem");
+        let problem = Acceptor::read(&wrong).unwrap_err();
+        assert!(problem.contains("none.pem`: No such file"), "{problem}");
+    }
+}

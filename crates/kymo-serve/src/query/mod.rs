@@ -7,7 +7,7 @@
 //! Nothing here changes a database, and nobody who writes waits for it.
 
 mod archives;
-mod catalog;
+pub(crate) mod catalog;
 mod databases;
 mod graphite;
 pub mod naming;

@@ -11,6 +11,8 @@ use kymo_metrics::{Key, Kind};
 use super::rules::Rules;
 use super::template::Template;
 use crate::config::Listen;
+use crate::expire::ExpireRule;
+use crate::query::naming;
 
 /// A protocol of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -420,12 +422,17 @@ impl Options {
     }
 
     /// What the rules say of a name, for each protocol that is taken, or for all if none is: `NAME{LABEL="VALUE"}`, or
-    /// a path of Graphite.
+    /// a path of Graphite. `expire` are the rules by which databases are removed.
     ///
     /// # Errors
     ///
     /// What is wrong with the name.
-    pub fn explain(&self, name: &str, data: &std::path::Path) -> Result<String, String> {
+    pub fn explain(
+        &self,
+        name: &str,
+        data: &std::path::Path,
+        expire: &[ExpireRule],
+    ) -> Result<String, String> {
         let key = Key::parse(name).map_err(|problem| format!("`{name}`: {problem}"))?;
         let mut text = String::new();
         for protocol in Protocol::ALL {
@@ -435,6 +442,11 @@ impl Options {
             let verdict = self.rules.verdict(protocol, &key);
             text.push_str(&format!("{}: {key}\n", protocol.name()));
             text.push_str(&verdict.explain(Kind::Gauge, data));
+            if verdict.path.is_some() {
+                let labels = naming::key_labels(&key, b"value", false);
+                let expires = crate::expire::explain(expire, &labels);
+                text.push_str(&format!("  removed:      {expires}\n"));
+            }
         }
         Ok(text)
     }
