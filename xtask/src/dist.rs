@@ -125,7 +125,7 @@ impl Release<'_> {
                 "--package",
                 "kymo-cli",
             ])
-            .args(["--features", "arrow"])
+            .args(["--features", "arrow,tls"])
             .args(words)
             .env("SOURCE_DATE_EPOCH", &self.epoch)
             .env("CARGO_INCREMENTAL", "0")

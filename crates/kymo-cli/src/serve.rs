@@ -1,14 +1,10 @@
 //! `kymo serve`.
 
-use std::io::Write;
-use std::sync::Arc;
-
 use kymo::explain;
 use kymo_collectd::network::Security;
 use kymo_io::net::Address;
 use kymo_serve::config::Config;
 use kymo_serve::network::Listen;
-use kymo_serve::store::Log;
 use kymo_serve::{conf, csv, daemon, journal};
 
 use crate::args::serve::Serve;
@@ -29,16 +25,13 @@ pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure>
     if !args.explain.is_empty() {
         let mut text = String::new();
         for name in &args.explain {
-            let explained = config.taking.explain(name, &config.data);
+            let explained = config.taking.explain(name, &config.data, &config.expire);
             text += &explained.map_err(|problem| Failure::Usage(format!("error: {problem}")))?;
         }
         terminal.write(text.as_bytes())?;
         return Ok(Outcome::Good);
     }
-    let log: Log = Arc::new(|text| {
-        // Nobody can be told that messages are not seen.
-        let _ = writeln!(std::io::stderr(), "kymo serve: {text}");
-    });
+    let log = config.log.to_standard_error();
     match daemon::run(config, &|| configuration(args), &log) {
         Ok(()) => Ok(Outcome::Good),
         Err(problem) => {
@@ -123,6 +116,8 @@ fn configuration(args: &Serve) -> Result<Config, String> {
     write.flush = args.flush.unwrap_or(write.flush);
     write.threads = args.threads.map_or(write.threads, usize::from);
     config.target = args.format.unwrap_or(config.target);
+    config.log.level = args.log_level.unwrap_or(config.log.level);
+    config.log.format = args.log_format.unwrap_or(config.log.format);
     if args.pid_file.is_some() {
         config.pid_file.clone_from(&args.pid_file);
     }

@@ -57,7 +57,7 @@ impl Write for Talk<'_> {
 
 /// A store in a directory, perhaps with a journal.
 fn open(directory: &Path, has_journal: bool) -> io::Result<Arc<Store>> {
-    let options = Options::new(directory.join("data"), Arc::new(|_| {}));
+    let options = Options::new(directory.join("data"), Arc::new(|_, _| {}));
     Store::open(Options {
         timing: Timing {
             write_timeout: NEVER,

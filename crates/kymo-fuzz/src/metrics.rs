@@ -41,7 +41,7 @@ impl Sink for Checked {
         self.samples += 1;
     }
 
-    fn fault(&mut self, fault: Fault) {
+    fn fault(&mut self, fault: Fault<'_>) {
         assert!(fault.offset <= self.length && !fault.to_string().is_empty());
     }
 }

@@ -4,7 +4,7 @@
 
 use memchr::{memchr, memchr2};
 
-use crate::{Fault, Key, Kind, Number, Problem, Sink, float, nanoseconds};
+use crate::{Fault, Key, KeyError, Kind, LONGEST_KEY, Number, Problem, Sink, float, nanoseconds};
 
 /// The unit of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,6 +127,11 @@ impl Parser<'_> {
         let expected = Problem::Syntax("`MEASUREMENT,TAG=VALUE FIELD=VALUE TIME`");
         let name_end = find(line, |byte| byte == b' ').ok_or(expected)?;
         let name = &line[..name_end];
+        // Escaped, each byte may be two. Each field has the name again, so that one without end would cost as much as
+        // a body many times as long.
+        if name_end > 2 * LONGEST_KEY {
+            return Err(Problem::Name(KeyError::TooLong));
+        }
         let behind = line[name_end..].trim_ascii_start();
         let offset = line.len() - behind.len();
         let fields_end = self.read_fields(line, offset)?;
@@ -142,12 +147,14 @@ impl Parser<'_> {
                 )
             }
         };
+        self.raw.clear();
+        self.raw.extend_from_slice(name);
+        self.raw.push(b' ');
+        let field_begin = self.raw.len();
         for place in 0..self.fields.len() {
             let (field, number) = self.fields[place].clone();
             // What the series is called by this sender.
-            self.raw.clear();
-            self.raw.extend_from_slice(name);
-            self.raw.push(b' ');
+            self.raw.truncate(field_begin);
             self.raw.extend_from_slice(&line[field.clone()]);
             self.raw.push(b'\n');
             self.raw.extend_from_slice(self.database.as_bytes());

@@ -22,7 +22,7 @@
 //!     fn sample(&mut self, series: usize, time: Option<i64>, value: Number) {
 //!         self.0[series] += &format!(" {} {time:?}", value.to_f64());
 //!     }
-//!     fn fault(&mut self, fault: Fault) {
+//!     fn fault(&mut self, fault: Fault<'_>) {
 //!         panic!("{fault}");
 //!     }
 //! }
@@ -94,46 +94,57 @@ pub trait Sink {
     fn sample(&mut self, series: usize, time: Option<i64>, value: Number);
 
     /// Something cannot be taken.
-    fn fault(&mut self, fault: Fault);
+    fn fault(&mut self, fault: Fault<'_>);
 }
 
-/// Something that cannot be taken, and where it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+/// Something that cannot be taken, and where it is. To make one costs nothing: its text is made where it is shown, since
+/// a body may have millions of faults, of which a sender gets a few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault<'f> {
     /// The offset in bytes, from the beginning of what was parsed.
     pub offset: usize,
     /// What is wrong.
     pub problem: Problem,
-    /// The beginning of what was found there, printable.
-    pub found: String,
+    /// What was found there.
+    pub found: &'f [u8],
 }
 
 /// Bytes of what was found that a fault shows.
 const SHOWN: usize = 80;
 
-impl Fault {
+impl<'f> Fault<'f> {
     /// A fault at an offset, where these bytes are.
-    pub fn new(offset: usize, problem: Problem, found: &[u8]) -> Self {
-        let begin = &found[..found.len().min(SHOWN)];
-        let mut shown = kymo_text::visible(&String::from_utf8_lossy(begin)).to_string();
-        if found.len() > SHOWN {
-            shown.push_str("...");
-        }
+    pub const fn new(offset: usize, problem: Problem, found: &'f [u8]) -> Self {
         Self {
             offset,
             problem,
-            found: shown,
+            found,
         }
     }
 }
 
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {}: {}", self.offset, self.problem)?;
-        match self.found.is_empty() {
-            true => Ok(()),
-            false => write!(f, ", found `{}`", self.found),
+impl Fault<'_> {
+    /// What is wrong and what was found, without its place.
+    pub fn text(&self) -> impl fmt::Display + '_ {
+        fmt::from_fn(|f| self.write(f))
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.problem, f)?;
+        if self.found.is_empty() {
+            return Ok(());
         }
+        let begin = &self.found[..self.found.len().min(SHOWN)];
+        let begin = String::from_utf8_lossy(begin);
+        let more = if self.found.len() > SHOWN { "..." } else { "" };
+        write!(f, ", found `{}{more}`", kymo_text::visible(&begin))
+    }
+}
+
+impl fmt::Display for Fault<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {}: ", self.offset)?;
+        self.write(f)
     }
 }
 
@@ -252,7 +263,7 @@ pub(crate) mod test_sink {
             self.samples.push(format!("{key} {value}{kind}{time}"));
         }
 
-        fn fault(&mut self, fault: Fault) {
+        fn fault(&mut self, fault: Fault<'_>) {
             self.faults.push(fault.to_string());
         }
     }

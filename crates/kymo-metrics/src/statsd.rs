@@ -37,7 +37,11 @@ pub struct Value<'a> {
 
 /// Parses the lines of a datagram, or of a connection; the last one needs no end. `take` gets each value with its name
 /// and tags.
-pub fn parse(text: &[u8], take: &mut impl FnMut(&Key, &Value<'_>), fault: &mut impl FnMut(Fault)) {
+pub fn parse(
+    text: &[u8],
+    take: &mut impl FnMut(&Key, &Value<'_>),
+    fault: &mut impl FnMut(Fault<'_>),
+) {
     let mut key = Key::new();
     for (offset, line) in lines(text) {
         if let Err(problem) = parse_line(line, &mut key, take) {

@@ -25,7 +25,7 @@ mod unix {
     use kymo_serve::config::Config;
     use kymo_serve::daemon::Source as _;
     use kymo_serve::journal;
-    use kymo_serve::listen::Socket;
+    use kymo_serve::listen::{Access, Socket};
     use kymo_serve::store::{self, Log, Store};
     use kymo_serve::taking::Taking;
     use nix::sys::resource::{UsageWho, getrusage};
@@ -47,7 +47,7 @@ mod unix {
         };
         let (series, rounds) = (number(10_000), number(50));
         let directory = tempfile::tempdir().expect("a directory");
-        let log: Log = Arc::new(|text| println!("{text}"));
+        let log: Log = Arc::new(|level, text| println!("{level}: {text}"));
         let store = Store::open(store::Options {
             journal: Some(journal::Options::new(directory.path().join("journal"))),
             most_pending: 1 << 30,
@@ -64,7 +64,7 @@ mod unix {
             let addresses = listen.map_or(&[][..], |(_, listen)| &listen.addresses);
             let bound = addresses
                 .iter()
-                .map(|it| Socket::bind(it, 0o600).expect("a socket"));
+                .map(|it| Socket::bind(it, &Access::mode(0o600)).expect("a socket"));
             bound.map(Arc::new).collect()
         };
         let taking = Taking::start(&options, &sockets, &store, &log).expect("a start");

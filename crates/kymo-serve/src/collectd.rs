@@ -15,7 +15,8 @@ use crate::daemon::Source;
 use crate::forward::{self, Forwarder};
 use crate::ingest::{self, Databases, Ingest};
 use crate::listen::{Server, Socket};
-use crate::metrics::Page;
+use crate::log::Level;
+use crate::metrics::{MOST_SENDERS, Page};
 use crate::network::{self, Receiver};
 use crate::store::{Log, LogOf, Store};
 use crate::{csv, plain};
@@ -113,6 +114,7 @@ impl Collectd {
         let ingest = lists(options, types(&options.types_db)?, forwarder);
         tell(options, &ingest, log);
         let ingest = Ingest::start(ingest, Arc::clone(store), Arc::clone(log)).map_err(told)?;
+        ingest.set_idle_timeout(options.unixsock.idle_timeout);
         let counters = Arc::<plain::Counters>::default();
         let most = options.unixsock.connections;
         let begun = Receiver::start_with(&options.network, handed, &ingest, log)
@@ -153,7 +155,10 @@ impl Collectd {
         let now = self.ingest.options();
         let types = match types(&options.types_db) {
             Err(problem) if before.types_db == options.types_db => {
-                log(&format!("{problem}; the types before hold on"));
+                log(
+                    Level::Warning,
+                    &format!("{problem}; the types before hold on"),
+                );
                 now.types.clone()
             }
             types => types?,
@@ -186,13 +191,18 @@ impl Collectd {
         };
         let followed = before.forwarder.as_ref().filter(|it| is_followed(it));
         let followed = followed.cloned();
+        self.ingest
+            .set_idle_timeout(plan.options.unixsock.idle_timeout);
         self.ingest.change(plan.ingest);
         if let Some(forwarder) = followed {
             forwarder.close();
         }
         self.receiver.take(plan.receiver);
         if let Err(problem) = self.receiver.reload() {
-            (self.log.0)(&format!("{problem}; the passwords before hold on"));
+            (self.log.0)(
+                Level::Warning,
+                &format!("{problem}; the passwords before hold on"),
+            );
         }
         *options = plan.options;
     }
@@ -216,13 +226,19 @@ fn lists(options: &Options, types: Option<TypesDb>, forwarder: Arc<Forwarder>) -
 /// Tells what is not as it might be meant.
 fn tell(options: &Options, ingest: &ingest::Options, log: &Log) {
     let ignored = options.ignored.iter();
-    ignored.for_each(|line| log(&format!("warning: {line}")));
+    ignored.for_each(|line| log(Level::Warning, line));
     let sends_on = !options.forward.servers.is_empty();
     if ingest.databases.is_none() && ingest.csv.is_none() && !sends_on {
-        log("warning: values are kept nowhere: there are neither databases nor files of CSV");
+        log(
+            Level::Warning,
+            "values are kept nowhere: there are neither databases nor files of CSV",
+        );
     }
     if ingest.types.is_none() {
-        log("there is no types.db: the types on the wire decide, and PUTVAL knows no type");
+        log(
+            Level::Info,
+            "there is no types.db: the types on the wire decide, and PUTVAL knows no type",
+        );
     }
 }
 
@@ -307,6 +323,7 @@ fn count(page: &mut Page, ingest: &Ingest) {
         page.counter(name, help, counter.load(Relaxed));
     }
     page.gauge("series", "Names that are known.", ingest.known());
+    page.senders("collectd", &ingest.largest_senders(MOST_SENDERS));
     page.gauge(
         "databases_waiting",
         "Names whose databases are not yet created.",

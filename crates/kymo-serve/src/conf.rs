@@ -252,7 +252,11 @@ impl Reader<'_> {
                 "socketperms" => {
                     let mode = u32::from_str_radix(item.text()?, 8).ok();
                     let mode = mode.filter(|mode| *mode <= 0o777);
-                    options.unixsock.mode = mode.ok_or_else(|| wrong(item, "a mode in octal"))?;
+                    options.unixsock.access.mode =
+                        mode.ok_or_else(|| wrong(item, "a mode in octal"))?;
+                }
+                "socketgroup" => {
+                    options.unixsock.access.group = Some(item.text()?.to_string());
                 }
                 // A socket at which nobody listens any more is always replaced.
                 "deletesocket" => {
@@ -484,7 +488,7 @@ mod tests {
             },
             unixsock: crate::config::Listen {
                 addresses: vec![Address::Unix("/run/x".into())],
-                mode: 0o600,
+                access: crate::listen::Access::mode(0o600),
                 ..options.unixsock.clone()
             },
             ..Options::default()

@@ -26,6 +26,10 @@ use kymo_machine::Machine;
 use kymo_rrd::file::convert::Target;
 use toml::de::DeTable;
 
+use crate::expire::ExpireRule;
+use crate::listen::Access;
+use crate::log::{Level, LogFormat, LogOptions};
+use crate::rrdcached::CommandSet;
 use crate::store::Timing;
 use crate::{journal, query, rrdcached};
 pub(crate) use section::Section;
@@ -47,6 +51,10 @@ pub struct Config {
     pub journal: Option<journal::Options>,
     /// rrdcached's protocol.
     pub rrdcached: Listen,
+    /// The same at other sockets, where not all commands may be sent.
+    pub rrdcached_sockets: Vec<RrdcachedSocket>,
+    /// Which messages are written, and how.
+    pub log: LogOptions,
     /// The daemon's own metrics, by HTTP.
     pub metrics: Listen,
     /// Queries of Prometheus' HTTP API and Graphite's.
@@ -55,6 +63,8 @@ pub struct Config {
     pub collectd: Option<crate::collectd::Options>,
     /// Metrics of others.
     pub taking: crate::taking::Options,
+    /// When databases of series are removed that have stopped: the first rule that is for a series counts.
+    pub expire: Vec<ExpireRule>,
 }
 
 /// How updates are written.
@@ -98,10 +108,36 @@ pub struct Listen {
     pub addresses: Vec<Address>,
     /// Whether a configuration has said which they are, be it none.
     pub is_set: bool,
-    /// Who may connect to sockets of this machine: the mode of their files.
-    pub mode: u32,
+    /// Who may connect to sockets of this machine.
+    pub access: Access,
     /// How many may be connected.
     pub connections: usize,
+    /// Connections on which nothing has come for so long are closed.
+    pub idle_timeout: Duration,
+    /// A file with the tokens of clients of HTTP, if they must show one.
+    pub token_file: Option<PathBuf>,
+    /// How connections to ports are encrypted, if they are.
+    pub tls: Option<TlsFiles>,
+}
+
+/// Files by which connections are encrypted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Certificates of this side, in PEM; its own is the first.
+    pub certificate: PathBuf,
+    /// Its private key, in PEM.
+    pub key: PathBuf,
+    /// Certificates of whom the other side must have one of, in PEM; nobody is asked without.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// Sockets of rrdcached's protocol where not all commands may be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RrdcachedSocket {
+    /// Where.
+    pub listen: Listen,
+    /// The commands.
+    pub commands: CommandSet,
 }
 
 impl Listen {
@@ -109,8 +145,19 @@ impl Listen {
         Self {
             addresses: Vec::new(),
             is_set: false,
-            mode,
+            access: Access::mode(mode),
             connections: 1000,
+            idle_timeout: Duration::from_secs(3600),
+            token_file: None,
+            tls: None,
+        }
+    }
+
+    /// The same for HTTP.
+    pub(crate) fn nowhere_http() -> Self {
+        Self {
+            idle_timeout: Duration::from_secs(60),
+            ..Self::nowhere(0o660)
         }
     }
 }
@@ -147,10 +194,13 @@ impl Config {
             write: Write::default(),
             journal: None,
             rrdcached: Listen::nowhere(0o660),
+            rrdcached_sockets: Vec::new(),
+            log: LogOptions::default(),
             metrics: Listen::nowhere(0o660),
             query: query::Options::default(),
             collectd: None,
             taking: crate::taking::Options::default(),
+            expire: Vec::new(),
         }
     }
 
@@ -236,13 +286,47 @@ impl Config {
             journal.end()?;
             config.journal = Some(options);
         }
-        for (name, port, listen) in [
-            ("rrdcached", Some(rrdcached::PORT), &mut config.rrdcached),
-            ("metrics", None, &mut config.metrics),
-        ] {
-            if let Some(table) = section.section(name)? {
-                self::listen(table, port, listen)?;
+        if let Some(mut table) = section.section("rrdcached")? {
+            let port = Some(rrdcached::PORT);
+            connection_keys(&mut table, port, &mut config.rrdcached)?;
+            for mut table in table.sections("socket")? {
+                let mut socket = RrdcachedSocket {
+                    listen: Listen::nowhere(0o660),
+                    commands: CommandSet::default(),
+                };
+                let listen = &mut socket.listen;
+                addresses(&mut table, port, listen)?;
+                if !listen.is_set {
+                    return Err(table.missing("listen"));
+                }
+                access(&mut table, &mut listen.access)?;
+                tls(&mut table, listen)?;
+                let expected = "`read`, commands of rrdcached's protocol, or a list of such";
+                let commands = table.texts("commands", expected, CommandSet::from_name)?;
+                let commands = commands.ok_or_else(|| table.missing("commands"))?;
+                socket.commands = commands.into_iter().collect();
+                table.end()?;
+                config.rrdcached_sockets.push(socket);
             }
+            table.end()?;
+        }
+        if let Some(mut table) = section.section("metrics")? {
+            let listen = &mut config.metrics;
+            addresses(&mut table, None, listen)?;
+            access(&mut table, &mut listen.access)?;
+            connections(&mut table, listen)?;
+            tls(&mut table, listen)?;
+            table.end()?;
+        }
+        if let Some(mut table) = section.section("log")? {
+            let to = &mut config.log;
+            table.set("level", &mut to.level, |table, name| {
+                table.one_of(name, &Level::ALL.map(|it| (it.name(), it)))
+            })?;
+            table.set("format", &mut to.format, |table, name| {
+                table.one_of(name, &LogFormat::ALL.map(|it| (it.name(), it)))
+            })?;
+            table.end()?;
         }
         if let Some(table) = section.section("query")? {
             self::query(table, &mut config.query)?;
@@ -251,6 +335,7 @@ impl Config {
             config.collectd = Some(collectd::read(table, read)?);
         }
         taking::read(&mut section, &mut config.taking)?;
+        config.expire = taking::expire(&mut section)?;
         section.end()?;
         Ok(config)
     }
@@ -258,11 +343,35 @@ impl Config {
 
 /// Reads where a protocol is spoken.
 fn listen(mut table: Section<'_>, port: Option<u16>, listen: &mut Listen) -> Result<(), String> {
-    listen_keys(&mut table, port, listen)?;
+    connection_keys(&mut table, port, listen)?;
     table.end()
 }
 
-fn listen_keys(
+/// Reads all keys of where a protocol of lines is spoken.
+fn connection_keys(
+    table: &mut Section<'_>,
+    port: Option<u16>,
+    listen: &mut Listen,
+) -> Result<(), String> {
+    addresses(table, port, listen)?;
+    access(table, &mut listen.access)?;
+    connections(table, listen)?;
+    table.set("idle-timeout", &mut listen.idle_timeout, Section::period)?;
+    tls(table, listen)
+}
+
+/// The same of HTTP.
+fn http_keys(
+    table: &mut Section<'_>,
+    port: Option<u16>,
+    listen: &mut Listen,
+) -> Result<(), String> {
+    connection_keys(table, port, listen)?;
+    listen.token_file = table.path("token-file")?;
+    Ok(())
+}
+
+fn addresses(
     table: &mut Section<'_>,
     port: Option<u16>,
     listen: &mut Listen,
@@ -271,15 +380,50 @@ fn listen_keys(
         listen.addresses = addresses;
         listen.is_set = true;
     }
-    table.set("mode", &mut listen.mode, Section::mode)?;
+    Ok(())
+}
+
+fn access(table: &mut Section<'_>, access: &mut Access) -> Result<(), String> {
+    table.set("mode", &mut access.mode, Section::mode)?;
+    if let Some((group, _)) = table.string("group")? {
+        access.group = Some(group.to_owned());
+    }
+    Ok(())
+}
+
+fn connections(table: &mut Section<'_>, listen: &mut Listen) -> Result<(), String> {
     table.set("connections", &mut listen.connections, |section, name| {
         section.count(name, 1..=100_000)
     })
 }
 
+fn tls(table: &mut Section<'_>, listen: &mut Listen) -> Result<(), String> {
+    let certificate = table.path("certificate")?;
+    let (key, client_ca) = (table.path("key")?, table.path("client-ca")?);
+    listen.tls = match (certificate, key) {
+        (Some(certificate), Some(key)) => Some(TlsFiles {
+            certificate,
+            key,
+            client_ca,
+        }),
+        (None, None) if client_ca.is_none() => None,
+        _ => return Err(table.here(
+            "found one of `certificate`, `key` and `client-ca`, expected `certificate` and `key`",
+        )),
+    };
+    match listen.tls.is_some() && !cfg!(feature = "tls") {
+        true => Err(table.here(NO_TLS)),
+        false => Ok(()),
+    }
+}
+
+/// What is said where TLS is asked for and not there.
+pub(crate) const NO_TLS: &str =
+    "this kymo was built without TLS: build it with `--features tls`, or install a package";
+
 /// Reads where queries are answered, and what they may take.
 fn query(mut table: Section<'_>, to: &mut query::Options) -> Result<(), String> {
-    listen_keys(&mut table, None, &mut to.listen)?;
+    http_keys(&mut table, None, &mut to.listen)?;
     table.set("timeout", &mut to.timeout, Section::period)?;
     table.set("concurrent", &mut to.concurrent, |section, name| {
         section.count(name, 1..=1000)
@@ -328,17 +472,29 @@ mod tests {
             [rrdcached]
             listen = ["unix:/run/x", "[::1]"]
             mode = 0o600
+            group = "www-data"
             connections = 5
+            idle-timeout = 60
+            [[rrdcached.socket]]
+            listen = "unix:/run/read"
+            mode = 0o666
+            commands = ["read", "SUSPEND"]
+            [log]
+            level = "warning"
+            format = "json"
             [metrics]
             listen = ["localhost:9104"]
             [query]
             listen = "localhost:9090"
+            token-file = "/etc/tokens"
             timeout = 7
             concurrent = 3
             most-samples = 1000
             most-points = 100
             most-answer-mib = 2
             refresh = 1.5
+            [[expire]]
+            after = "30d"
             "#,
         );
         let address = |text| Address::parse(text, None).unwrap();
@@ -367,8 +523,29 @@ mod tests {
             rrdcached: Listen {
                 addresses: vec![address("/run/x"), address("[::1]:42217")],
                 is_set: true,
-                mode: 0o600,
+                access: Access {
+                    mode: 0o600,
+                    group: Some("www-data".into()),
+                },
                 connections: 5,
+                idle_timeout: Duration::from_secs(60),
+                token_file: None,
+                tls: None,
+            },
+            rrdcached_sockets: vec![RrdcachedSocket {
+                listen: Listen {
+                    addresses: vec![address("/run/read")],
+                    is_set: true,
+                    ..Listen::nowhere(0o666)
+                },
+                commands: ["read", "suspend"]
+                    .into_iter()
+                    .filter_map(CommandSet::from_name)
+                    .collect(),
+            }],
+            log: LogOptions {
+                level: Level::Warning,
+                format: LogFormat::Json,
             },
             metrics: Listen {
                 addresses: vec![address("localhost:9104")],
@@ -379,7 +556,8 @@ mod tests {
                 listen: Listen {
                     addresses: vec![address("localhost:9090")],
                     is_set: true,
-                    ..Listen::nowhere(0o660)
+                    token_file: Some("/etc/tokens".into()),
+                    ..Listen::nowhere_http()
                 },
                 timeout: Duration::from_secs(7),
                 concurrent: 3,
@@ -390,6 +568,11 @@ mod tests {
             },
             collectd: None,
             taking: crate::taking::Options::default(),
+            expire: vec![ExpireRule {
+                name: "rule 1".into(),
+                selector: crate::taking::rules::Selector::default(),
+                after: Some(30 * 86_400),
+            }],
         };
         assert_eq!(config, Ok(expected));
         let least = Config::parse("data = '/data'");
@@ -406,7 +589,7 @@ mod tests {
             ),
             (
                 "data = 'a'\nx = 1",
-                "line 2, column 1: found `x`, expected one of `anywhere`, `collectd`, `data`, `format`, `graphite`, `influx`, `journal`, `metrics`, `otlp`, `path`, `pid-file`, `query`, `remote-write`, `rrdcached`, `scrape`, `series`, `statsd`, `storage`, `write`",
+                "line 2, column 1: found `x`, expected one of `anywhere`, `collectd`, `data`, `expire`, `format`, `graphite`, `influx`, `journal`, `log`, `metrics`, `otlp`, `path`, `pid-file`, `query`, `remote-write`, `rrdcached`, `scrape`, `series`, `statsd`, `storage`, `write`",
             ),
             (
                 "data = 1",

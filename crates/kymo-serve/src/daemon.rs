@@ -1,6 +1,6 @@
 //! The daemon: from its configuration to its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
 use std::net::UdpSocket;
@@ -20,11 +20,15 @@ use signal_hook::iterator::Signals;
 use crate::activation;
 use crate::collectd::Collectd;
 use crate::config::{Config, Listen};
+use crate::expire::Expiry;
 use crate::instance::{PidFile, lock_data};
+#[cfg(feature = "tls")]
+use crate::listen::tls;
 use crate::listen::{Server, Socket};
+use crate::log::Level;
 use crate::metrics::{self, Page};
 use crate::query;
-use crate::rrdcached::{self, Rrdcached};
+use crate::rrdcached::{self, ClientLimits, CommandSet, Rrdcached};
 use crate::store::{Log, Options, Store};
 use crate::sync::lock;
 use crate::taking::Taking;
@@ -64,6 +68,8 @@ pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), St
         config,
         log: Arc::clone(log),
         handed: Vec::new(),
+        handed_to_read: Vec::new(),
+        handed_datagrams: Vec::new(),
         has_clients: false,
         bound: Bound::new(),
         sources: Arc::default(),
@@ -72,6 +78,7 @@ pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), St
         metrics: None,
         query: None,
         taking: None,
+        expiry: None,
         pid_file: None,
         _data_lock: data_lock,
     };
@@ -128,6 +135,10 @@ struct Daemon {
     store: Arc<Store>,
     /// Sockets that were there before the daemon, and what is spoken there.
     handed: Vec<(&'static str, Arc<Socket>)>,
+    /// Those of them where rrdcached's clients may only read.
+    handed_to_read: Vec<Arc<Socket>>,
+    /// Those of datagrams of other metrics, and what is spoken there.
+    handed_datagrams: Vec<activation::HandedDatagrams>,
     /// Whether some of those are for collectd's clients.
     has_clients: bool,
     bound: Bound,
@@ -138,25 +149,42 @@ struct Daemon {
     metrics: Option<Server>,
     query: Option<Arc<query::Source>>,
     taking: Option<Arc<Taking>>,
+    expiry: Option<Arc<Expiry>>,
     pid_file: Option<PidFile>,
     _data_lock: Option<File>,
 }
 
 impl Daemon {
     fn begin(&mut self) -> Result<(), String> {
-        let (streams, datagrams) = activation::handed()?;
+        let activation::Handed {
+            mut streams,
+            to_read,
+            datagrams,
+            others,
+        } = activation::handed()?;
+        streams.extend(to_read.iter().map(|it| ("rrdcached", Arc::clone(it))));
         for (what, socket) in &streams {
-            (self.log)(&format!("{what} at {}, from systemd", socket.name()));
+            (self.log)(
+                Level::Info,
+                &format!("{what} at {}, from systemd", socket.name()),
+            );
         }
+        self.handed_to_read = to_read;
+        self.handed_datagrams = others;
         let is_unixsock = |(what, _): &(&str, _)| *what == "unixsock";
         self.has_clients = !datagrams.is_empty() || streams.iter().any(is_unixsock);
         self.handed = streams;
         self.config = self.complete(self.config.clone());
+        check_files(&self.config)?;
         self.bound = self.bind(&self.config)?;
         let collectd = self.config.collectd.as_ref();
-        let is_served = ["rrdcached", "unixsock", "query"]
+        let is_served = spoken(&self.config)
             .iter()
+            .map(|(what, _)| what)
+            .filter(|what| **what != "metrics")
             .any(|what| !self.sockets(what, &self.bound).is_empty())
+            || self.handed.iter().any(|(what, _)| *what != "metrics")
+            || !self.handed_datagrams.is_empty()
             || !datagrams.is_empty()
             || collectd.is_some_and(|collectd| !collectd.network.listen.is_empty())
             || !self.config.taking.is_empty();
@@ -178,6 +206,7 @@ impl Daemon {
         self.start_rrdcached()?;
         self.start_taking()?;
         self.start_query()?;
+        self.start_expiry()?;
         self.start_metrics()
     }
 
@@ -200,43 +229,52 @@ impl Daemon {
                 let there = self.bound.iter().find(|(_, taken, _)| taken == address);
                 let socket = match there {
                     Some((.., socket)) => Arc::clone(socket),
-                    None => Arc::new(self.bind_at(what, address, listen.mode)?),
+                    None => Arc::new(self.bind_at(what, address, listen)?),
                 };
                 bound.push((what, address.clone(), socket));
             }
         }
         if !config.metrics.is_set && config.metrics.addresses.is_empty() {
-            bound.extend(self.bind_own_metrics(config.metrics.mode));
+            bound.extend(self.bind_own_metrics(&config.metrics));
         }
         Ok(bound)
     }
 
     /// Binds a socket of this machine for metrics, where the system has a directory for such. Another daemon may have
     /// it already: that is no reason not to begin.
-    fn bind_own_metrics(&self, mode: u32) -> Option<(&'static str, Address, Arc<Socket>)> {
+    fn bind_own_metrics(&self, listen: &Listen) -> Option<(&'static str, Address, Arc<Socket>)> {
         let address = Address::Unix(runtime_directory()?.join(METRICS_SOCKET));
         let there = self.bound.iter().find(|(_, taken, _)| *taken == address);
         if let Some((.., socket)) = there {
             return Some(("metrics", address, Arc::clone(socket)));
         }
-        match self.bind_at("metrics", &address, mode) {
+        match self.bind_at("metrics", &address, listen) {
             Ok(socket) => Some(("metrics", address, Arc::new(socket))),
             Err(problem) => {
-                (self.log)(&format!("warning: no metrics: {problem}"));
+                (self.log)(Level::Warning, &format!("no metrics: {problem}"));
                 None
             }
         }
     }
 
-    fn bind_at(&self, what: &str, address: &Address, mode: u32) -> Result<Socket, String> {
-        let socket = Socket::bind(address, mode)
+    fn bind_at(&self, what: &str, address: &Address, listen: &Listen) -> Result<Socket, String> {
+        let socket = Socket::bind(address, &listen.access)
             .map_err(|error| format!("{address}: {}", reason(&error)))?;
-        (self.log)(&format!("{what} at {}", socket.name()));
-        if !address.is_local() {
-            (self.log)(&format!(
-                "warning: other machines may reach {address}, where nobody is asked who they are \
-                 and nothing is encrypted"
-            ));
+        encrypt(&socket, listen).map_err(|problem| format!("{address}: {problem}"))?;
+        (self.log)(Level::Info, &format!("{what} at {}", socket.name()));
+        let asks = listen.token_file.is_some()
+            || listen.tls.as_ref().is_some_and(|it| it.client_ca.is_some());
+        let lack = match (asks, listen.tls.is_some()) {
+            (true, true) => None,
+            (true, false) => Some("tokens can be read on the way: nothing is encrypted"),
+            (false, true) => Some("nobody is asked who they are"),
+            (false, false) => Some("nobody is asked who they are and nothing is encrypted"),
+        };
+        if let Some(lack) = lack.filter(|_| !address.is_local()) {
+            (self.log)(
+                Level::Warning,
+                &format!("other machines may reach {address}, where {lack}"),
+            );
         }
         Ok(socket)
     }
@@ -284,13 +322,39 @@ impl Daemon {
         let source = Arc::new(source.map_err(|error| reason(&error))?);
         lock(&self.sources).insert("rrdcached", Arc::clone(&source) as _);
         self.rrdcached = Some(source);
+        self.limit_rrdcached();
         Ok(())
     }
 
+    /// Holds rrdcached's clients to the limits of the configuration.
+    fn limit_rrdcached(&self) {
+        let Some(source) = &self.rrdcached else {
+            return;
+        };
+        let mut commands = HashMap::new();
+        for socket in &self.config.rrdcached_sockets {
+            let addresses = &socket.listen.addresses;
+            for (_, address, bound) in &self.bound {
+                if addresses.contains(address) {
+                    commands.insert(bound.name(), socket.commands);
+                }
+            }
+        }
+        let read = CommandSet::from_name("read").unwrap_or_default();
+        for socket in &self.handed_to_read {
+            commands.insert(socket.name(), read);
+        }
+        source.shared.set_limits(ClientLimits {
+            idle_timeout: self.config.rrdcached.idle_timeout,
+            commands,
+        });
+    }
+
     fn start_taking(&mut self) -> Result<(), String> {
+        let handed = std::mem::take(&mut self.handed_datagrams);
         let sockets = |what: &str| self.sockets(what, &self.bound);
         let options = &self.config.taking;
-        let taking = Taking::start(options, &sockets, &self.store, &self.log)?;
+        let taking = Taking::start_with(options, &sockets, handed, &self.store, &self.log)?;
         let taking = Arc::new(taking);
         lock(&self.sources).insert("taking", Arc::clone(&taking) as _);
         self.taking = Some(taking);
@@ -303,6 +367,14 @@ impl Daemon {
         let source = Arc::new(source.map_err(|error| reason(&error))?);
         lock(&self.sources).insert("query", Arc::clone(&source) as _);
         self.query = Some(source);
+        Ok(())
+    }
+
+    fn start_expiry(&mut self) -> Result<(), String> {
+        let expiry = Expiry::start(&self.store, &self.config.expire);
+        let expiry = Arc::new(expiry.map_err(|error| reason(&error))?);
+        lock(&self.sources).insert("expiry", Arc::clone(&expiry) as _);
+        self.expiry = Some(expiry);
         Ok(())
     }
 
@@ -368,8 +440,8 @@ impl Daemon {
             NotifyState::monotonic_usec_now().unwrap_or(NotifyState::Status("reloading")),
         ]);
         match configure().and_then(|config| self.take(config)) {
-            Err(problem) => (self.log)(&format!("{problem}; all stays as it was")),
-            Ok(()) => (self.log)("the configuration was read again"),
+            Err(problem) => (self.log)(Level::Error, &format!("{problem}; all stays as it was")),
+            Ok(()) => (self.log)(Level::Info, "the configuration was read again"),
         }
         self.notify(&[NotifyState::Ready]);
     }
@@ -378,6 +450,7 @@ impl Daemon {
     fn take(&mut self, config: Config) -> Result<(), String> {
         let config = self.complete(config);
         // All that may be impossible comes first.
+        check_files(&config)?;
         let bound = self.bind(&config)?;
         let plan = match (&self.collectd, &config.collectd) {
             (Some(collectd), Some(options)) => Some(collectd.plan(options)?),
@@ -393,8 +466,20 @@ impl Daemon {
             self.retain();
             return begun;
         }
+        for (_, listen) in spoken(&config) {
+            let addresses = &listen.addresses;
+            let sockets = bound.iter().filter(|(_, it, _)| addresses.contains(it));
+            for (_, address, socket) in sockets {
+                // It was tried before.
+                if let Err(problem) = encrypt(socket, listen) {
+                    (self.log)(Level::Warning, &format!("{address}: {problem}"));
+                }
+            }
+        }
         let before = std::mem::replace(&mut self.config, config);
         let bound_before = std::mem::replace(&mut self.bound, bound);
+        // Before anybody comes to sockets that are new.
+        self.limit_rrdcached();
         match (&self.collectd, plan) {
             (Some(collectd), Some(plan)) => collectd.take(plan),
             _ if self.config.collectd.is_none() => self.stop_collectd(),
@@ -403,7 +488,10 @@ impl Daemon {
         if let (Some(taking), Some(plan)) = (&self.taking, taking_plan)
             && let Err(problem) = taking.take(plan)
         {
-            (self.log)(&problem);
+            (self.log)(Level::Warning, &problem);
+        }
+        if let Some(expiry) = &self.expiry {
+            expiry.change(&self.config.expire);
         }
         self.retain();
         // The files of sockets where nobody listens any more are removed.
@@ -416,6 +504,7 @@ impl Daemon {
             && before.target == now.target
             && before.journal == now.journal
             && before.pid_file == now.pid_file
+            && before.log == now.log
             && before.write.threads == write.threads
             && before.write.open_files == write.open_files
             && before.write.future_limit == write.future_limit
@@ -425,13 +514,17 @@ impl Daemon {
             && before.query.has_same_limits(&now.query);
         if !stays {
             let text = "other directories, forms, threads and sizes are taken when it starts again";
-            (self.log)(text);
+            (self.log)(Level::Warning, text);
         }
-        for (what, listen) in spoken(now) {
-            let sockets = self.bound.iter().filter(|(name, ..)| *name == what);
+        for (_, listen) in spoken(now) {
+            let addresses = &listen.addresses;
+            let sockets = self
+                .bound
+                .iter()
+                .filter(|(_, it, _)| addresses.contains(it));
             for (_, address, socket) in sockets {
-                if let Err(error) = socket.set_mode(listen.mode) {
-                    (self.log)(&format!("{address}: {}", reason(&error)));
+                if let Err(error) = socket.set_access(&listen.access) {
+                    (self.log)(Level::Warning, &format!("{address}: {}", reason(&error)));
                 }
             }
         }
@@ -441,7 +534,10 @@ impl Daemon {
     /// Tells systemd, if it has started the daemon.
     fn notify(&self, state: &[NotifyState<'_>]) {
         if let Err(error) = sd_notify::notify(state) {
-            (self.log)(&format!("cannot notify systemd: {}", reason(&error)));
+            (self.log)(
+                Level::Warning,
+                &format!("cannot notify systemd: {}", reason(&error)),
+            );
         }
     }
 
@@ -452,6 +548,9 @@ impl Daemon {
         }
         if let Some(query) = self.query.take() {
             query.stop();
+        }
+        if let Some(expiry) = self.expiry.take() {
+            expiry.stop();
         }
         if let Some(rrdcached) = self.rrdcached.take() {
             rrdcached.stop();
@@ -503,10 +602,38 @@ fn warn_of_directory(data: &Path, log: &Log) {
         && let Err(errno) = access(data, needed)
     {
         let shown = data.display();
-        log(&format!(
-            "warning: '{shown}': no databases can be created in this directory: {}",
-            reason(&errno.into())
-        ));
+        log(
+            Level::Warning,
+            &format!(
+                "'{shown}': no databases can be created in this directory: {}",
+                reason(&errno.into())
+            ),
+        );
+    }
+}
+
+/// Has the connections of a port encrypted as the configuration says it.
+#[cfg(feature = "tls")]
+fn encrypt(socket: &Socket, listen: &Listen) -> Result<(), String> {
+    if let Socket::Tcp(_, encryption) = socket {
+        let acceptor = listen.tls.as_ref().map(tls::Acceptor::read);
+        encryption.set(acceptor.transpose()?);
+    }
+    Ok(())
+}
+
+/// There is no such key of the configuration then.
+#[cfg(not(feature = "tls"))]
+#[allow(clippy::unnecessary_wraps, reason = "with TLS it may fail")]
+fn encrypt(_: &Socket, _: &Listen) -> Result<(), String> {
+    Ok(())
+}
+
+/// Looks at the files that are read for connections: what is wrong there is better known now.
+fn check_files(config: &Config) -> Result<(), String> {
+    match config.check_secrets().into_iter().next() {
+        Some(problem) => Err(problem),
+        None => Ok(()),
     }
 }
 
@@ -517,6 +644,8 @@ fn spoken(config: &Config) -> Vec<(&'static str, &Listen)> {
         ("metrics", &config.metrics),
         ("query", &config.query.listen),
     ];
+    let sockets = config.rrdcached_sockets.iter();
+    spoken.extend(sockets.map(|it| ("rrdcached", &it.listen)));
     spoken.extend(config.taking.streams());
     spoken.extend(config.collectd.iter().map(|it| ("unixsock", &it.unixsock)));
     spoken

@@ -1,11 +1,13 @@
 //! A small server of HTTP/1: requests with their bodies, and answers.
 
 use std::io::{Read, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kymo_io::net::response_head;
 
-use crate::listen::{Stream, TimedStream};
+use crate::listen::{FIRST_BYTE, Stream, TimedStream};
+use crate::tokens::Tokens;
 
 /// The largest head, in bytes.
 const MOST_HEAD: usize = 64 << 10;
@@ -16,8 +18,6 @@ const MOST_PARAMETERS: usize = 1000;
 const PIECE: usize = 1 << 16;
 /// The longest line that begins a part of a body that comes in parts.
 const LONGEST_CHUNK_LINE: usize = 256;
-/// How long a connection stays open without a request.
-const IDLE_TIME: Duration = Duration::from_secs(60);
 /// How long an answer may take to be read.
 const ANSWER_TIME: Duration = Duration::from_secs(60);
 
@@ -28,6 +28,8 @@ pub struct Limits {
     pub body: usize,
     /// How long its body may take to arrive.
     pub time: Duration,
+    /// How long a connection stays open without a request.
+    pub idle: Duration,
 }
 
 impl Default for Limits {
@@ -36,6 +38,7 @@ impl Default for Limits {
         Self {
             body: 1 << 20,
             time: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
         }
     }
 }
@@ -108,6 +111,7 @@ pub struct Head {
     length: BodyLength,
     content_type: String,
     content_encoding: String,
+    authorization: String,
     keep_alive: bool,
     expects_continue: bool,
 }
@@ -147,6 +151,7 @@ pub fn parse_head(bytes: &[u8], limits: &Limits) -> Result<Option<(Head, usize)>
         length: BodyLength::Bytes(0),
         content_type: String::new(),
         content_encoding: String::new(),
+        authorization: String::new(),
         keep_alive: request.version == Some(1),
         expects_continue: false,
     };
@@ -172,6 +177,9 @@ pub fn parse_head(bytes: &[u8], limits: &Limits) -> Result<Option<(Head, usize)>
                 head.content_type = String::from_utf8_lossy(header.value).trim().to_owned();
             }
             "content-encoding" => head.content_encoding = value,
+            "authorization" => {
+                head.authorization = String::from_utf8_lossy(header.value).trim().to_owned();
+            }
             "expect" if value == "100-continue" => head.expects_continue = true,
             "expect" => return Err(417),
             "connection" => {
@@ -365,18 +373,31 @@ impl HttpAnswer {
     }
 }
 
-/// Answers the requests of a connection until it ends.
+/// Answers the requests of a connection until it ends. If there is a file of tokens, requests must have one of them.
 pub(crate) fn serve(
     mut stream: Stream,
     limits: &Limits,
+    token_file: Option<&Path>,
     answer: &mut dyn FnMut(HttpRequest) -> HttpAnswer,
 ) {
     let mut bytes = Vec::new();
+    // It is read for each connection: tokens come and go without another configuration. Without a file nobody has one.
+    let tokens = token_file.map(|path| Tokens::read(path).unwrap_or_default());
+    let mut is_first = true;
     // Who is gone, or too slow, needs no answer.
-    while let Some(request) = next(&mut stream, limits, &mut bytes) {
+    while let Some(request) = next(&mut stream, limits, tokens.as_ref(), is_first, &mut bytes) {
+        is_first = false;
         let (answer, keeps) = match request {
             Ok((request, keeps)) => (answer(request), keeps && !stream.is_cut()),
-            Err(status) => (HttpAnswer::text(status, &explain(status, limits)), false),
+            Err(status) => {
+                let mut answer = HttpAnswer::text(status, &explain(status, limits));
+                if status == 401 {
+                    answer
+                        .headers
+                        .push(("WWW-Authenticate", "Bearer".to_owned()));
+                }
+                (answer, false)
+            }
         };
         if answer.send(&mut stream, keeps).is_err() || !keeps {
             return;
@@ -387,6 +408,8 @@ pub(crate) fn serve(
 /// What is wrong with a request that was not understood.
 fn explain(status: u16, limits: &Limits) -> String {
     match status {
+        401 => "expected a header `Authorization: Bearer TOKEN` with a token of `token-file`\n"
+            .to_owned(),
         411 => "the body has neither Content-Length nor `Transfer-Encoding: chunked`\n".to_owned(),
         413 => format!("the body is longer than {} bytes\n", limits.body),
         431 => format!(
@@ -400,9 +423,16 @@ fn explain(status: u16, limits: &Limits) -> String {
 fn next(
     stream: &mut Stream,
     limits: &Limits,
+    tokens: Option<&Tokens>,
+    is_first: bool,
     bytes: &mut Vec<u8>,
 ) -> Option<Result<(HttpRequest, bool), u16>> {
-    let mut end = Instant::now() + IDLE_TIME;
+    let idle = if is_first {
+        limits.idle.min(FIRST_BYTE)
+    } else {
+        limits.idle
+    };
+    let mut end = Instant::now() + idle;
     let mut has_begun = false;
     let (head, length) = loop {
         match parse_head(bytes, limits) {
@@ -416,6 +446,10 @@ fn next(
         read(stream, bytes, end)?;
     };
     bytes.drain(..length);
+    // Nothing is read of a body that nobody may send.
+    if tokens.is_some_and(|it| !it.allow(&head.authorization)) {
+        return Some(Err(401));
+    }
     let end = Instant::now() + limits.time;
     if head.expects_continue && bytes.is_empty() {
         let mut timed = TimedStream { stream, end };

@@ -9,9 +9,10 @@
 //!   [`forward`] sends them on; [`conf`] reads a `collectd.conf`;
 //! * [`taking`]: Graphite, StatsD, InfluxDB, Prometheus and OTLP: listeners, and rules by which series get paths
 //!   and archives; [`series_index`] keeps the labels of their databases;
-//! * [`http`]: a small server of HTTP;
+//! * [`expire`]: databases of series that have stopped, removed by rule;
+//! * [`http`]: a small server of HTTP; `tokens`: who may ask there;
 //! * [`query`]: Prometheus' HTTP API and Graphite's, over all databases;
-//! * [`metrics`]: what the daemon tells of itself;
+//! * [`metrics`]: what the daemon tells of itself; [`log`]: messages for people;
 //! * [`config`], [`daemon`]: what it shall do, and its life.
 //!
 //! Sources are modules beside these: each gives a [`Store`](store::Store) what it receives. Threads are
@@ -25,6 +26,7 @@ mod creation;
 pub mod csv;
 pub mod daemon;
 pub mod definitions;
+pub mod expire;
 pub mod forward;
 pub mod http;
 pub mod ingest;
@@ -32,6 +34,7 @@ mod instance;
 pub mod journal;
 pub mod lines;
 pub mod listen;
+pub mod log;
 mod log_limiter;
 pub mod metrics;
 pub mod network;
@@ -44,3 +47,4 @@ pub mod series_index;
 pub mod store;
 mod sync;
 pub mod taking;
+mod tokens;

@@ -1,7 +1,10 @@
 //! Sockets that wait for connections, and a thread for each of these.
 
+mod activity;
 mod server;
 mod timed;
+#[cfg(feature = "tls")]
+pub(crate) mod tls;
 
 use std::fs::Permissions;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -16,34 +19,93 @@ use std::time::Duration;
 
 use kymo_io::net::Address;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::Group;
 
+use activity::Activity;
+pub(crate) use activity::Peer;
 pub use server::{Connections, Server};
 pub(crate) use timed::TimedStream;
+
+/// A connection that has sent nothing is closed after this.
+pub(crate) const FIRST_BYTE: Duration = Duration::from_secs(60);
 
 /// A socket that listens.
 #[derive(Debug)]
 pub enum Socket {
     /// One of this machine. The path is removed when it is closed, if there is one.
     Unix(UnixListener, Option<PathBuf>),
-    /// A port.
-    Tcp(TcpListener),
+    /// A port, and how its connections are encrypted.
+    Tcp(TcpListener, Encryption),
+}
+
+/// How the connections of a port are encrypted.
+#[derive(Debug, Default)]
+pub struct Encryption {
+    #[cfg(feature = "tls")]
+    acceptor: std::sync::Mutex<Option<tls::Acceptor>>,
+}
+
+#[cfg(feature = "tls")]
+impl Encryption {
+    /// Encrypts connections that come from now on, or does not.
+    pub(crate) fn set(&self, acceptor: Option<tls::Acceptor>) {
+        *crate::sync::lock(&self.acceptor) = acceptor;
+    }
+}
+
+/// Who may connect to sockets with paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The mode of their files.
+    pub mode: u32,
+    /// The group of their files; that of the process if there is none.
+    pub group: Option<String>,
+}
+
+impl Access {
+    /// A mode, with the group of the process.
+    pub const fn mode(mode: u32) -> Self {
+        Self { mode, group: None }
+    }
+
+    /// Gives a file this mode and group.
+    ///
+    /// # Errors
+    ///
+    /// A group that does not exist; those of the system.
+    pub(crate) fn give(&self, path: &Path) -> io::Result<()> {
+        if let Some(name) = &self.group {
+            let group = Group::from_name(name)?.ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::NotFound,
+                    format!("the group `{name}` does not exist"),
+                )
+            })?;
+            std::os::unix::fs::chown(path, None, Some(group.gid.as_raw()))?;
+        }
+        std::fs::set_permissions(path, Permissions::from_mode(self.mode))
+    }
 }
 
 impl Socket {
-    /// Listens at an address. The socket of a path gets this mode; one that nobody listens at any more
-    /// is replaced.
+    /// Listens at an address. The socket of a path gets this mode and group; one that nobody listens at any
+    /// more is replaced.
     ///
     /// # Errors
     ///
     /// `AddrInUse` where another listens there, or the path is no socket; those of the system.
-    pub fn bind(address: &Address, mode: u32) -> io::Result<Self> {
+    pub fn bind(address: &Address, access: &Access) -> io::Result<Self> {
         match address {
-            Address::Tcp(host, port) => Ok(Self::Tcp(TcpListener::bind((host.as_str(), *port))?)),
+            Address::Tcp(host, port) => {
+                let listener = TcpListener::bind((host.as_str(), *port))?;
+                Ok(Self::Tcp(listener, Encryption::default()))
+            }
             Address::Unix(path) => {
                 remove_stale(path)?;
                 let listener = UnixListener::bind(path)?;
-                std::fs::set_permissions(path, Permissions::from_mode(mode))?;
-                Ok(Self::Unix(listener, Some(path.clone())))
+                let socket = Self::Unix(listener, Some(path.clone()));
+                access.give(path)?;
+                Ok(socket)
             }
         }
     }
@@ -58,23 +120,21 @@ impl Socket {
                 },
                 Err(_) => "unix:".into(),
             },
-            Self::Tcp(listener) => match listener.local_addr() {
+            Self::Tcp(listener, _) => match listener.local_addr() {
                 Ok(address) => address.to_string(),
                 Err(_) => "tcp:".into(),
             },
         }
     }
 
-    /// Gives the file of a socket another mode, if it has one.
+    /// Gives the file of a socket another mode and group, if it has one.
     ///
     /// # Errors
     ///
     /// Those of the system.
-    pub fn set_mode(&self, mode: u32) -> io::Result<()> {
+    pub fn set_access(&self, access: &Access) -> io::Result<()> {
         match self {
-            Self::Unix(_, Some(path)) => {
-                std::fs::set_permissions(path, Permissions::from_mode(mode))
-            }
+            Self::Unix(_, Some(path)) => access.give(path),
             _ => Ok(()),
         }
     }
@@ -85,9 +145,14 @@ impl Socket {
             Self::Unix(listener, _) => listener
                 .accept()
                 .map(|(stream, _)| Stream::new(Wire::Unix(stream), &self.name())),
-            Self::Tcp(listener) => {
+            Self::Tcp(listener, _encryption) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
+                #[cfg(feature = "tls")]
+                if let Some(acceptor) = crate::sync::lock(&_encryption.acceptor).as_ref() {
+                    let wire = Wire::Tls(Box::new(acceptor.accept(stream)?));
+                    return Ok(Stream::new(wire, &self.name()));
+                }
                 Ok(Stream::new(Wire::Tcp(stream), &self.name()))
             }
         }
@@ -98,7 +163,7 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Unix(listener, _) => listener.as_fd(),
-            Self::Tcp(listener) => listener.as_fd(),
+            Self::Tcp(listener, _) => listener.as_fd(),
         }
     }
 }
@@ -112,13 +177,13 @@ impl Drop for Socket {
     }
 }
 
-/// Binds a socket of this machine for datagrams, whose file gets this mode; one that nobody receives at any more is
-/// replaced.
+/// Binds a socket of this machine for datagrams, whose file gets this mode and group; one that nobody receives at any
+/// more is replaced.
 ///
 /// # Errors
 ///
 /// `AddrInUse` if another receives there, or the path is not a socket; those of the system.
-pub(crate) fn bind_datagrams(path: &Path, mode: u32) -> io::Result<UnixDatagram> {
+pub(crate) fn bind_datagrams(path: &Path, access: &Access) -> io::Result<UnixDatagram> {
     if let Ok(there) = path.symlink_metadata() {
         let is_left = there.file_type().is_socket()
             && UnixDatagram::unbound()?
@@ -131,7 +196,7 @@ pub(crate) fn bind_datagrams(path: &Path, mode: u32) -> io::Result<UnixDatagram>
     }
     let socket = UnixDatagram::bind(path)?;
     socket.set_nonblocking(true)?;
-    std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+    access.give(path)?;
     Ok(socket)
 }
 
@@ -157,12 +222,29 @@ pub struct Stream {
     listener: Arc<str>,
     /// Whether the daemon has ended reading.
     is_cut: Arc<AtomicBool>,
+    activity: Arc<Activity>,
+    /// How long reading may take once something has come, if that is another time than before.
+    idle_timeout: Option<Duration>,
 }
 
 #[derive(Debug)]
 enum Wire {
     Unix(UnixStream),
     Tcp(TcpStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<tls::TlsStream>),
+}
+
+impl Wire {
+    /// The connection of TCP, if it is one.
+    fn tcp(&self) -> Result<&TcpStream, &UnixStream> {
+        match self {
+            Self::Unix(stream) => Err(stream),
+            Self::Tcp(stream) => Ok(stream),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => Ok(stream.socket()),
+        }
+    }
 }
 
 impl Stream {
@@ -171,6 +253,8 @@ impl Stream {
             wire,
             listener: listener.into(),
             is_cut: Arc::default(),
+            activity: Arc::default(),
+            idle_timeout: None,
         }
     }
 
@@ -188,9 +272,14 @@ impl Stream {
 
     /// The address of the client; `None` if it is a process of this machine, or gone.
     pub fn peer(&self) -> Option<IpAddr> {
-        match &self.wire {
-            Wire::Unix(_) => None,
-            Wire::Tcp(stream) => Some(stream.peer_addr().ok()?.ip()),
+        Some(self.wire.tcp().ok()?.peer_addr().ok()?.ip())
+    }
+
+    /// Who shares connections fairly with others.
+    fn share(&self) -> Peer {
+        match self.wire.tcp() {
+            Ok(_) => self.peer().map_or(Peer::Unknown, Peer::of_address),
+            Err(stream) => Peer::of_process(stream),
         }
     }
 
@@ -213,56 +302,80 @@ impl Stream {
     ///
     /// Those of the system.
     pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
-        let patience = Some(patience);
-        match &self.wire {
-            Wire::Unix(stream) => stream
-                .set_read_timeout(patience)
-                .and_then(|()| stream.set_write_timeout(patience)),
-            Wire::Tcp(stream) => stream
-                .set_read_timeout(patience)
-                .and_then(|()| stream.set_write_timeout(patience)),
+        self.set_read_patience(patience)?;
+        self.set_write_patience(patience)
+    }
+
+    fn set_read_patience(&self, patience: Duration) -> io::Result<()> {
+        match self.wire.tcp() {
+            Ok(stream) => stream.set_read_timeout(Some(patience)),
+            Err(stream) => stream.set_read_timeout(Some(patience)),
         }
     }
 
-    /// Has writing fail that takes longer than this; who asks nothing may stay.
+    /// Has writing fail that takes longer than this.
     ///
     /// # Errors
     ///
     /// Those of the system.
     pub fn set_write_patience(&self, patience: Duration) -> io::Result<()> {
-        match &self.wire {
-            Wire::Unix(stream) => stream.set_write_timeout(Some(patience)),
-            Wire::Tcp(stream) => stream.set_write_timeout(Some(patience)),
+        match self.wire.tcp() {
+            Ok(stream) => stream.set_write_timeout(Some(patience)),
+            Err(stream) => stream.set_write_timeout(Some(patience)),
         }
     }
 
+    /// Has reading fail if nothing has come for this long, or nothing at all within [`FIRST_BYTE`].
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn set_idle_timeout(&mut self, timeout: Duration) -> io::Result<()> {
+        self.idle_timeout = Some(timeout);
+        self.set_read_patience(timeout.min(FIRST_BYTE))
+    }
+
+    /// Another end of it, which can end it.
     fn try_clone(&self) -> io::Result<Self> {
-        let wire = match &self.wire {
-            Wire::Unix(stream) => Wire::Unix(stream.try_clone()?),
-            Wire::Tcp(stream) => Wire::Tcp(stream.try_clone()?),
+        let wire = match self.wire.tcp() {
+            Err(stream) => Wire::Unix(stream.try_clone()?),
+            Ok(stream) => Wire::Tcp(stream.try_clone()?),
         };
         Ok(Self {
             wire,
             listener: Arc::clone(&self.listener),
             is_cut: Arc::clone(&self.is_cut),
+            activity: Arc::clone(&self.activity),
+            idle_timeout: None,
         })
     }
 
     fn shutdown(&self, how: Shutdown) {
         // It may have ended already.
-        let _ = match &self.wire {
-            Wire::Unix(stream) => stream.shutdown(how),
-            Wire::Tcp(stream) => stream.shutdown(how),
+        let _ = match self.wire.tcp() {
+            Err(stream) => stream.shutdown(how),
+            Ok(stream) => stream.shutdown(how),
         };
     }
 }
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match &mut self.wire {
+        self.activity.begin_reading();
+        let read = match &mut self.wire {
             Wire::Unix(stream) => stream.read(buffer),
             Wire::Tcp(stream) => stream.read(buffer),
+            #[cfg(feature = "tls")]
+            Wire::Tls(stream) => stream.read(buffer),
+        };
+        let count = *read.as_ref().unwrap_or(&0);
+        self.activity.end_reading(count > 0);
+        if count > 0
+            && let Some(timeout) = self.idle_timeout.take()
+        {
+            self.set_read_patience(timeout)?;
         }
+        read
     }
 }
 
@@ -271,6 +384,8 @@ impl Write for Stream {
         match &mut self.wire {
             Wire::Unix(stream) => stream.write(bytes),
             Wire::Tcp(stream) => stream.write(bytes),
+            #[cfg(feature = "tls")]
+            Wire::Tls(stream) => stream.write(bytes),
         }
     }
 
@@ -332,6 +447,12 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
+    use crate::store::no_log;
+
+    fn echo(mut stream: Stream) {
+        let mut byte = [0];
+        while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
+    }
 
     #[test]
     fn sockets_without_a_listener_are_replaced() {
@@ -341,15 +462,15 @@ mod tests {
             unreachable!()
         };
         drop(UnixListener::bind(path).unwrap());
-        let socket = Socket::bind(&address, 0o600).unwrap();
+        let socket = Socket::bind(&address, &Access::mode(0o600)).unwrap();
         let mode = path.metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let taken = Socket::bind(&address, 0o600).unwrap_err();
+        let taken = Socket::bind(&address, &Access::mode(0o600)).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
         drop(socket);
         assert!(!path.exists());
         std::fs::write(path, "no socket").unwrap();
-        assert!(Socket::bind(&address, 0o600).is_err());
+        assert!(Socket::bind(&address, &Access::mode(0o600)).is_err());
     }
 
     #[test]
@@ -359,19 +480,8 @@ mod tests {
         let Address::Unix(path) = &address else {
             unreachable!()
         };
-        let echo = |mut stream: Stream| {
-            let mut byte = [0];
-            while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
-        };
-        let socket = Socket::bind(&address, 0o600).unwrap();
-        let server = Server::start(
-            "echo",
-            &[Arc::new(socket)],
-            2,
-            &(Arc::new(|_: &str| {}) as _),
-            echo,
-        )
-        .unwrap();
+        let socket = Socket::bind(&address, &Access::mode(0o600)).unwrap();
+        let server = Server::start("echo", &[Arc::new(socket)], 2, &no_log(), echo).unwrap();
         let mut one = UnixStream::connect(path).unwrap();
         let mut other = UnixStream::connect(path).unwrap();
         let mut byte = [0];
@@ -388,26 +498,49 @@ mod tests {
         assert!(UnixStream::connect(path).is_err());
     }
 
+    /// Whoever connects and says nothing keeps nobody out.
+    #[test]
+    fn silent_connections_give_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sock");
+        let socket = Socket::bind(&Address::Unix(path.clone()), &Access::mode(0o600)).unwrap();
+        let sockets = [Arc::new(socket)];
+        let server = Server::start("echo", &sockets, 4, &no_log(), echo).unwrap();
+        let mut byte = [0];
+        let mut speaks = UnixStream::connect(&path).unwrap();
+        speaks.write_all(b"x").unwrap();
+        speaks.read_exact(&mut byte).unwrap();
+        let silent: Vec<_> = (0..3)
+            .map(|_| UnixStream::connect(&path).unwrap())
+            .collect();
+        std::thread::sleep(Duration::from_millis(1100));
+        for _ in 0..2 {
+            let mut late = UnixStream::connect(&path).unwrap();
+            late.write_all(b"y").unwrap();
+            late.read_exact(&mut byte).unwrap();
+            drop(late);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // Who speaks now and then stays.
+        speaks.write_all(b"z").unwrap();
+        speaks.read_exact(&mut byte).unwrap();
+        let connections = server.connections();
+        assert_eq!(connections.refused.load(Relaxed), 0);
+        assert_eq!(connections.evicted.load(Relaxed), 1);
+        assert_eq!(connections.count.load(Relaxed), 3);
+        drop(silent);
+        server.stop();
+    }
+
     #[test]
     fn sockets_come_and_go() {
         let directory = tempfile::tempdir().unwrap();
         let paths = ["a", "b"].map(|name| directory.path().join(name));
         let [a, b] = paths.clone().map(|path| {
-            let socket = Socket::bind(&Address::Unix(path), 0o600);
+            let socket = Socket::bind(&Address::Unix(path), &Access::mode(0o600));
             Arc::new(socket.unwrap())
         });
-        let echo = |mut stream: Stream| {
-            let mut byte = [0];
-            while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
-        };
-        let server = Server::start(
-            "echo",
-            &[Arc::clone(&a)],
-            9,
-            &(Arc::new(|_: &str| {}) as _),
-            echo,
-        )
-        .unwrap();
+        let server = Server::start("echo", &[Arc::clone(&a)], 9, &no_log(), echo).unwrap();
         server.add(&[Arc::clone(&a), Arc::clone(&b)]).unwrap();
         let [mut one, mut other] = paths.each_ref().map(|path| {
             let mut stream = UnixStream::connect(path).unwrap();

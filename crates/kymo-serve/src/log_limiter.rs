@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::store::Log;
+use crate::log::{Level, Log};
 
 /// So many are told in a period.
 const TOLD: u32 = 10;
@@ -40,10 +40,10 @@ impl LogLimiter {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.begun.elapsed() >= PERIOD {
             if state.more > 0 {
-                (self.log)(&format!(
-                    "{} messages like these were not logged",
-                    state.more
-                ));
+                (self.log)(
+                    Level::Warning,
+                    &format!("{} messages like these were not logged", state.more),
+                );
             }
             (state.begun, state.told, state.more) = (Instant::now(), 0, 0);
         }
@@ -55,7 +55,7 @@ impl LogLimiter {
             }
         }
         drop(state);
-        (self.log)(&message.to_string());
+        (self.log)(Level::Warning, &message.to_string());
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
     fn not_all_are_told() {
         let told = Arc::new(Mutex::new(0));
         let count = Arc::clone(&told);
-        let log_limiter = LogLimiter::new(Arc::new(move |_| *count.lock().unwrap() += 1));
+        let log_limiter = LogLimiter::new(Arc::new(move |_, _| *count.lock().unwrap() += 1));
         for number in 0..100 {
             log_limiter.tell(format_args!("{number}"));
         }

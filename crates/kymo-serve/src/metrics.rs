@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 use std::io::{self, Read, Write};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// No metric has values for more paths.
 const MOST_LABELS: usize = 100;
+
+/// Of so many senders, those that have brought the most.
+pub(crate) const MOST_SENDERS: usize = 100;
 
 /// Counts durations by their length.
 #[derive(Debug, Default)]
@@ -83,13 +87,44 @@ impl Page {
         help: &str,
         values: &[(Vec<(&'static str, String)>, u64)],
     ) {
+        self.add_labelled(name, help, "counter", values);
+    }
+
+    /// Adds what each sender has brought; `of` begins the names.
+    pub(crate) fn senders(&mut self, of: &str, senders: &[(IpAddr, usize, u64)]) {
+        let label = |sender: &IpAddr| vec![("sender", sender.to_string())];
+        let each = |value: fn(&(IpAddr, usize, u64)) -> u64| -> Vec<_> {
+            let senders = senders.iter();
+            senders.map(|it| (label(&it.0), value(it))).collect()
+        };
+        self.add_labelled(
+            &format!("{of}_sender_series"),
+            "Series that are known, of the senders with the most.",
+            "gauge",
+            &each(|it| it.1 as u64),
+        );
+        self.add_labelled(
+            &format!("{of}_sender_database_bytes"),
+            "Bytes of the databases created for these senders.",
+            "gauge",
+            &each(|it| it.2),
+        );
+    }
+
+    fn add_labelled(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: &str,
+        values: &[(Vec<(&'static str, String)>, u64)],
+    ) {
         if values.is_empty() {
             return;
         }
         // Writing to a text cannot fail.
         let _ = writeln!(
             self.0,
-            "# HELP kymo_{name} {help}\n# TYPE kymo_{name} counter"
+            "# HELP kymo_{name} {help}\n# TYPE kymo_{name} {kind}"
         );
         for (labels, value) in values {
             let _ = write!(self.0, "kymo_{name}");
@@ -256,6 +291,11 @@ impl Page {
                 "refused",
                 "Connections turned away, as there were too many.",
                 &connections.refused,
+            ),
+            (
+                "evicted",
+                "Connections closed to make room for others.",
+                &connections.evicted,
             ),
         ] {
             self.counter(

@@ -74,7 +74,8 @@ struct Client {
 
 impl Client {
     fn serve(mut self, mut stream: Stream) -> io::Result<()> {
-        stream.set_patience(PATIENCE)?;
+        stream.set_write_patience(PATIENCE)?;
+        stream.set_idle_timeout(self.ingest.idle_timeout())?;
         let mut lines = Lines::new(LONGEST);
         let mut piece = vec![0; PIECE];
         let mut is_open = true;
@@ -88,8 +89,8 @@ impl Client {
                     }
                 }
                 Ok(count) => lines.push(&piece[..count]),
-                // Who asks nothing may stay.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                // Nothing has come for long.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
             }
             self.session.begin();

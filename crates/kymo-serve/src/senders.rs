@@ -40,18 +40,18 @@ impl Senders {
         }
     }
 
-    /// Adds a name, unless there are so many already. Returns whether it was added.
-    pub(crate) fn add_series(&mut self, sender: IpAddr, most: usize) -> bool {
+    /// Adds a name that counts as so many, unless that would be more than there may be. Returns whether it was added.
+    pub(crate) fn add_series(&mut self, sender: IpAddr, weight: usize, most: usize) -> bool {
         let account = self.account(sender);
-        let has_room = account.series < most;
-        account.series += usize::from(has_room);
+        let has_room = account.series + weight <= most;
+        account.series += if has_room { weight } else { 0 };
         has_room
     }
 
-    /// Removes a name.
-    pub(crate) fn remove_series(&mut self, sender: IpAddr) {
+    /// Removes a name that counts as so many.
+    pub(crate) fn remove_series(&mut self, sender: IpAddr, weight: usize) {
         let account = self.account(sender);
-        account.series = account.series.saturating_sub(1);
+        account.series = account.series.saturating_sub(weight);
         if account.series == 0 && account.bytes == 0 {
             self.accounts.remove(&sender);
         }
@@ -60,6 +60,19 @@ impl Senders {
     /// Whether databases may be created for a sender.
     pub(crate) fn has_room(&mut self, sender: IpAddr, most: u64) -> bool {
         self.account(sender).bytes < most
+    }
+
+    /// Those with the most names, and how many names and bytes of databases each has brought.
+    pub(crate) fn largest(&self, most: usize) -> Vec<(IpAddr, usize, u64)> {
+        let accounts = self.accounts.iter();
+        let mut all: Vec<_> = accounts
+            .map(|(sender, account)| (*sender, account.series, account.bytes))
+            .collect();
+        all.sort_unstable_by_key(|(sender, series, bytes)| {
+            (std::cmp::Reverse((*series, *bytes)), *sender)
+        });
+        all.truncate(most);
+        all
     }
 
     /// Adds the bytes of a database that was created.
@@ -77,11 +90,12 @@ mod tests {
     fn each_sender_has_its_share() {
         let mut senders = Senders::default();
         let [a, b] = [1, 2].map(|last| IpAddr::from([10, 0, 0, last]));
-        assert!(senders.add_series(a, 2) && senders.add_series(a, 2));
-        assert!(!senders.add_series(a, 2));
-        assert!(senders.add_series(b, 2));
-        senders.remove_series(a);
-        assert!(senders.add_series(a, 2));
+        assert!(senders.add_series(a, 1, 2) && senders.add_series(a, 1, 2));
+        assert!(!senders.add_series(a, 1, 2));
+        assert!(!senders.add_series(b, 3, 2) && senders.add_series(b, 1, 2));
+        senders.remove_series(a, 1);
+        assert!(senders.add_series(a, 1, 2));
+        assert_eq!(senders.largest(1), [(a, 2, 0)]);
         senders.add_bytes(a, 10);
         assert!(!senders.has_room(a, 10) && senders.has_room(b, 10));
     }
@@ -91,7 +105,7 @@ mod tests {
         let mut senders = Senders::default();
         for number in 0..MOST_SENDERS as u32 + 10 {
             assert_eq!(
-                senders.add_series(IpAddr::from(number.to_be_bytes()), 5),
+                senders.add_series(IpAddr::from(number.to_be_bytes()), 1, 5),
                 number < MOST_SENDERS as u32 + 5
             );
         }

@@ -6,6 +6,7 @@ use clap::Args;
 use kymo_collectd::network::Security;
 use kymo_io::net::Address;
 use kymo_rrd::file::convert::Target;
+use kymo_serve::log::{Level, LogFormat};
 use kymo_serve::taking::{Endpoint, Protocol};
 
 /// Take metrics and keep them in round-robin databases
@@ -196,6 +197,14 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FORM", value_parser = target)]
     pub(crate) format: Option<Target>,
 
+    /// Log messages of this level and those that matter more: error, warning or info [default: info].
+    #[arg(long, value_name = "LEVEL", value_parser = log_level)]
+    pub(crate) log_level: Option<Level>,
+
+    /// Form of messages: text, or json for an object with time, level and message in each line [default: text].
+    #[arg(long, value_name = "FORM", value_parser = log_format)]
+    pub(crate) log_format: Option<LogFormat>,
+
     /// Write the number of the process to a file.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) pid_file: Option<PathBuf>,
@@ -236,6 +245,14 @@ fn datagrams(text: &str) -> Result<(String, u16), String> {
 
 fn level(name: &str) -> Result<Security, String> {
     Security::from_name(name).ok_or_else(|| "expected none, sign or encrypt".into())
+}
+
+fn log_level(name: &str) -> Result<Level, String> {
+    Level::from_name(name).ok_or_else(|| "expected error, warning or info".into())
+}
+
+fn log_format(name: &str) -> Result<LogFormat, String> {
+    LogFormat::from_name(name).ok_or_else(|| "expected text or json".into())
 }
 
 fn metrics(text: &str) -> Result<Address, String> {

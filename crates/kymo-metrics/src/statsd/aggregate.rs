@@ -9,8 +9,11 @@ use crate::{Key, Kind, Number, Sink};
 const MOST_VALUES: usize = 1 << 16;
 /// Values of one set in an interval.
 const MOST_MEMBERS: usize = 1 << 16;
-/// Bytes of all sets and timers in an interval.
-const MOST_BYTES: usize = 64 << 20;
+/// A name of more bytes counts as several: so many of them as one.
+const BYTES_OF_NAME: usize = 1 << 10;
+/// What a value of a timer takes, with the room that a list has in advance, and a value of a set beside its text.
+const TIMER_VALUE: usize = 2 * size_of::<f64>();
+const SET_VALUE: usize = 64;
 
 /// How values are summed up.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +22,10 @@ pub struct AggregatorOptions {
     pub prefix: String,
     /// Percentiles of timers, above 0 and below 100.
     pub percentiles: Vec<f64>,
-    /// How many names are known at a time.
+    /// How many names are known at a time; one with its labels counts once for each KiB.
     pub most_names: usize,
+    /// Bytes of the values of all sets and timers in an interval.
+    pub most_value_bytes: usize,
     /// After so many intervals without a value, a name is forgotten.
     pub idle_flushes: u32,
 }
@@ -32,6 +37,7 @@ impl Default for AggregatorOptions {
             prefix: "stats".to_owned(),
             percentiles: vec![90.0],
             most_names: 100_000,
+            most_value_bytes: 64 << 20,
             idle_flushes: 360,
         }
     }
@@ -42,9 +48,17 @@ impl Default for AggregatorOptions {
 pub struct Aggregator {
     options: AggregatorOptions,
     names: HashMap<Box<[u8]>, Entry>,
+    /// What the names count together.
+    weight: usize,
+    /// Bytes of values.
     bytes: usize,
     /// Values that were not taken, since there were too many names or values.
     pub dropped: u64,
+}
+
+/// How many names one counts as, of which the bytes of the key are kept twice.
+fn weight(key: &Key) -> usize {
+    1 + 2 * key.bytes().len() / BYTES_OF_NAME
 }
 
 #[derive(Debug)]
@@ -86,6 +100,7 @@ impl Aggregator {
         Self {
             options,
             names: HashMap::new(),
+            weight: 0,
             bytes: 0,
             dropped: 0,
         }
@@ -112,10 +127,12 @@ impl Aggregator {
         name.push(group(value.metric));
         name.extend_from_slice(key.bytes());
         if !self.names.contains_key(name.as_slice()) {
-            if self.names.len() >= self.options.most_names {
+            let weight = weight(key);
+            if self.weight + weight > self.options.most_names {
                 self.dropped += 1;
                 return;
             }
+            self.weight += weight;
             let state = match value.metric {
                 Metric::Counter => State::Counter(0.0),
                 Metric::Gauge | Metric::GaugeChange => State::Gauge(0.0),
@@ -134,6 +151,7 @@ impl Aggregator {
             return;
         };
         entry.has_new = true;
+        let most_bytes = self.options.most_value_bytes;
         match &mut entry.state {
             State::Counter(sum) => *sum += value.number / value.rate,
             State::Gauge(level) => match value.metric {
@@ -141,11 +159,11 @@ impl Aggregator {
                 _ => *level = value.number,
             },
             State::Timer(timer) => {
-                if timer.values.len() >= MOST_VALUES || self.bytes >= MOST_BYTES {
+                if timer.values.len() >= MOST_VALUES || self.bytes >= most_bytes {
                     self.dropped += 1;
                     return;
                 }
-                self.bytes += size_of::<f64>();
+                self.bytes += TIMER_VALUE;
                 timer.values.push(value.number);
                 timer.count += 1.0 / value.rate;
             }
@@ -153,11 +171,11 @@ impl Aggregator {
                 if members.contains(value.text) {
                     return;
                 }
-                if members.len() >= MOST_MEMBERS || self.bytes >= MOST_BYTES {
+                if members.len() >= MOST_MEMBERS || self.bytes >= most_bytes {
                     self.dropped += 1;
                     return;
                 }
-                self.bytes += value.text.len() + size_of::<Box<[u8]>>();
+                self.bytes += value.text.len() + SET_VALUE;
                 members.insert(value.text.into());
             }
         }
@@ -190,11 +208,18 @@ impl Aggregator {
                 }
                 State::Set(members) => {
                     output.put(key, "sets", "count", members.len() as f64);
-                    members.clear();
+                    // One that is cleared keeps its room, which no bound would count.
+                    *members = HashSet::new();
                 }
             }
         }
-        self.names.retain(|_, entry| entry.idle < idle_flushes);
+        let mut gone = 0;
+        self.names.retain(|_, entry| {
+            let stays = entry.idle < idle_flushes;
+            gone += if stays { 0 } else { weight(&entry.key) };
+            stays
+        });
+        self.weight = self.weight.saturating_sub(gone);
         self.bytes = 0;
     }
 }
@@ -363,5 +388,49 @@ mod tests {
         });
         add(&mut aggregator, b"a:1|c\nb:1|c\nc:1|c\na:1|c");
         assert_eq!((aggregator.len(), aggregator.dropped), (2, 1));
+    }
+
+    #[test]
+    fn long_names_count_for_what_they_take() {
+        let mut aggregator = Aggregator::new(AggregatorOptions {
+            most_names: 10,
+            idle_flushes: 1,
+            ..AggregatorOptions::default()
+        });
+        let add_long = |aggregator: &mut Aggregator| {
+            for number in 0..10 {
+                let name = format!("{number}{}", "x".repeat(2000));
+                add(aggregator, format!("{name}:1|c").as_bytes());
+            }
+        };
+        add_long(&mut aggregator);
+        assert_eq!((aggregator.len(), aggregator.dropped), (2, 8));
+        // Forgotten names leave their room.
+        flush(&mut aggregator);
+        flush(&mut aggregator);
+        assert!(aggregator.is_empty() && aggregator.weight == 0);
+        add_long(&mut aggregator);
+        assert_eq!(aggregator.len(), 2);
+    }
+
+    #[test]
+    fn values_are_bounded() {
+        let mut aggregator = Aggregator::new(AggregatorOptions {
+            most_value_bytes: 1000,
+            ..AggregatorOptions::default()
+        });
+        for number in 0..100 {
+            let text = format!("s{}:{number}|s\nt:{number}|ms", number % 3);
+            add(&mut aggregator, text.as_bytes());
+        }
+        assert!(aggregator.bytes <= 1000 + SET_VALUE + 2);
+        assert!(aggregator.dropped > 150, "{}", aggregator.dropped);
+        flush(&mut aggregator);
+        assert_eq!(aggregator.bytes, 0);
+        for entry in aggregator.names.values() {
+            if let State::Set(members) = &entry.state {
+                assert_eq!(members.capacity(), 0, "no room is kept");
+            }
+        }
     }
 }

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use kymo_io::net::Address;
 use kymo_io::reason;
-use nix::unistd::{AccessFlags, access};
+use nix::unistd::{AccessFlags, Group, access};
 
 use super::Config;
 use crate::taking::Endpoint;
+use crate::tokens::Tokens;
 
 impl Config {
     /// Looks at directories, files and names of hosts. Nothing is created or bound.
@@ -41,8 +42,16 @@ impl Config {
                 .iter()
                 .map(|it| ("collectd.unixsock", &it.unixsock)),
         );
+        let sockets = self.rrdcached_sockets.iter();
+        listens.extend(sockets.map(|it| ("rrdcached.socket", &it.listen)));
+        problems.extend(self.check_secrets());
         let mut all: Vec<&Address> = Vec::new();
         for (key, listen) in listens {
+            if let Some(name) = &listen.access.group
+                && !matches!(Group::from_name(name), Ok(Some(_)))
+            {
+                problems.push(format!("`{key}.group`: the group `{name}` does not exist"));
+            }
             for address in &listen.addresses {
                 if all.contains(&address) {
                     problems.push(format!("`{key}.listen`: {address}: it is specified twice"));
@@ -82,6 +91,35 @@ impl Config {
             true => Ok(()),
             false => Err(problems),
         }
+    }
+}
+
+impl Config {
+    /// What is wrong with the files that connections need: tokens, certificates, keys.
+    pub(crate) fn check_secrets(&self) -> Vec<String> {
+        let mut listens = vec![
+            ("rrdcached", &self.rrdcached),
+            ("metrics", &self.metrics),
+            ("query", &self.query.listen),
+        ];
+        listens.extend(self.taking.streams());
+        let sockets = self.rrdcached_sockets.iter();
+        listens.extend(sockets.map(|it| ("rrdcached.socket", &it.listen)));
+        let mut problems = Vec::new();
+        for (key, listen) in listens {
+            if let Some(path) = &listen.token_file
+                && let Err(problem) = Tokens::read(path)
+            {
+                problems.push(format!("`{key}.token-file`: {problem}"));
+            }
+            #[cfg(feature = "tls")]
+            if let Some(files) = &listen.tls
+                && let Err(problem) = crate::listen::tls::Acceptor::read(files)
+            {
+                problems.push(format!("`{key}.certificate`: {problem}"));
+            }
+        }
+        problems
     }
 }
 

@@ -340,8 +340,9 @@ mod tests {
             unixsock: crate::config::Listen {
                 is_set: true,
                 addresses: vec![Address::Unix("/run/x".into())],
-                mode: 0o600,
+                access: crate::listen::Access::mode(0o600),
                 connections: 1000,
+                ..crate::config::Listen::nowhere(0o770)
             },
             ignored: Vec::new(),
         };

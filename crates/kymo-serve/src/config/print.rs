@@ -9,9 +9,10 @@ use kymo_rrd::file::convert::Target;
 use kymo_time::CdTime;
 
 use super::{Config, Listen};
+use crate::listen::Access;
 use crate::taking::LineListen;
 use crate::taking::options::HttpListen;
-use crate::taking::rules::Selector;
+use crate::taking::rules::{Seconds, Selector};
 
 /// Lines of TOML.
 #[derive(Default)]
@@ -67,25 +68,56 @@ impl Printer {
     }
 
     pub(super) fn listen(&mut self, listen: &Listen) {
+        self.metrics(listen);
+        self.seconds("idle-timeout", listen.idle_timeout);
+    }
+
+    fn metrics(&mut self, listen: &Listen) {
         if listen.is_set || !listen.addresses.is_empty() {
             self.strings("listen", &listen.addresses);
         }
-        self.mode("mode", listen.mode);
+        self.access(&listen.access);
         self.value("connections", listen.connections);
+        self.tls(listen);
+    }
+
+    fn access(&mut self, access: &Access) {
+        self.mode("mode", access.mode);
+        if let Some(group) = &access.group {
+            self.string("group", group);
+        }
+    }
+
+    fn tls(&mut self, listen: &Listen) {
+        if let Some(tls) = &listen.tls {
+            self.path("certificate", &tls.certificate);
+            self.path("key", &tls.key);
+            if let Some(path) = &tls.client_ca {
+                self.path("client-ca", path);
+            }
+        }
+    }
+
+    fn tokens(&mut self, listen: &Listen) {
+        if let Some(path) = &listen.token_file {
+            self.path("token-file", path);
+        }
     }
 
     fn lines(&mut self, listen: &LineListen) {
         if !listen.is_empty() {
             self.strings("listen", listen.endpoints());
         }
-        self.mode("mode", listen.streams.mode);
+        self.access(&listen.streams.access);
         self.value("connections", listen.streams.connections);
+        self.tls(&listen.streams);
         self.seconds("idle-timeout", listen.idle_timeout);
         self.mib("receive-buffer-mib", listen.receive_buffer as u64);
     }
 
     fn http(&mut self, http: &HttpListen) {
         self.listen(&http.listen);
+        self.tokens(&http.listen);
         self.mib("most-request-mib", http.most_request as u64);
         self.seconds("timeout", http.timeout);
     }
@@ -157,13 +189,24 @@ impl Config {
             out.value("durable", journal.durable);
             out.value("datagrams", journal.datagrams);
         }
-        for (name, listen) in [("rrdcached", &self.rrdcached), ("metrics", &self.metrics)] {
-            out.table(name);
-            out.listen(listen);
+        out.table("log");
+        out.string("level", self.log.level.name());
+        out.string("format", self.log.format.name());
+        out.table("rrdcached");
+        out.listen(&self.rrdcached);
+        for socket in &self.rrdcached_sockets {
+            out.element("rrdcached.socket");
+            out.strings("listen", &socket.listen.addresses);
+            out.access(&socket.listen.access);
+            out.tls(&socket.listen);
+            out.strings("commands", socket.commands.names());
         }
+        out.table("metrics");
+        out.metrics(&self.metrics);
         let query = &self.query;
         out.table("query");
         out.listen(&query.listen);
+        out.tokens(&query.listen);
         out.seconds("timeout", query.timeout);
         out.value("concurrent", query.concurrent);
         out.value("most-samples", query.most_samples);
@@ -174,6 +217,14 @@ impl Config {
             print_collectd(collectd, &mut out);
         }
         print_taking(&self.taking, &mut out);
+        for rule in &self.expire {
+            out.element("expire");
+            out.selector(&rule.name, &rule.selector);
+            match rule.after {
+                Some(after) => out.string("after", &Seconds(after).to_string()),
+                None => out.value("keep", true),
+            }
+        }
         out.text()
     }
 }
@@ -188,6 +239,7 @@ fn print_taking(taking: &crate::taking::Options, out: &mut Printer) {
     out.string("prefix", &statsd.aggregator.prefix);
     out.numbers("percentiles", &statsd.aggregator.percentiles);
     out.value("most-names", statsd.aggregator.most_names);
+    out.mib("most-values-mib", statsd.aggregator.most_value_bytes as u64);
     out.value("idle-flushes", statsd.aggregator.idle_flushes);
     let influx = &taking.influx;
     out.table("influx");
@@ -195,7 +247,6 @@ fn print_taking(taking: &crate::taking::Options, out: &mut Printer) {
     if !influx.lines.is_empty() {
         out.strings("lines", influx.lines.endpoints());
     }
-    out.seconds("idle-timeout", influx.lines.idle_timeout);
     out.mib("receive-buffer-mib", influx.lines.receive_buffer as u64);
     out.table("remote-write");
     out.http(&taking.remote_write);
@@ -216,6 +267,16 @@ fn print_taking(taking: &crate::taking::Options, out: &mut Printer) {
         out.value("honor-labels", scrape.honor_labels);
         out.value("honor-timestamps", scrape.honor_timestamps);
         out.mib("most-answer-mib", scrape.most_answer as u64);
+        for (name, path) in [
+            ("token-file", &scrape.token_file),
+            ("ca", &scrape.tls.ca),
+            ("certificate", &scrape.tls.certificate),
+            ("key", &scrape.tls.key),
+        ] {
+            if let Some(path) = path {
+                out.path(name, path);
+            }
+        }
     }
     let limits = &taking.limits;
     out.table("series");
@@ -357,10 +418,18 @@ mod tests {
             [rrdcached]
             listen = ["unix:/r", "[::1]:1"]
             mode = 0o600
+            group = "g"
+            idle-timeout = 7
+            [[rrdcached.socket]]
+            listen = "/ro"
+            commands = ["read", "SUSPEND"]
+            [log]
+            format = "json"
             [metrics]
             listen = []
             [query]
             listen = "h:1"
+            token-file = "/t"
             [collectd]
             types-db = "/t"
             interval = 0.1
@@ -385,6 +454,7 @@ mod tests {
             [influx]
             listen = "a"
             lines = "udp:a:1"
+            idle-timeout = 5
             [remote-write]
             listen = "a:1"
             [otlp]
@@ -401,6 +471,11 @@ mod tests {
             protocol = ["graphite", "statsd"]
             pattern = '^a\.'
             path = "x/{__path__}"
+            [[expire]]
+            match = '{job="ci"}'
+            after = "36h"
+            [[expire]]
+            keep = true
             [[path]]
             name = "none"
             match = '{a="b"}'

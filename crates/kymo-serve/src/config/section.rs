@@ -194,6 +194,23 @@ impl<'t> Section<'t> {
         }
     }
 
+    /// One of these names: what it means.
+    pub(crate) fn one_of<T: Copy>(
+        &mut self,
+        name: &'static str,
+        all: &[(&str, T)],
+    ) -> Result<Option<T>, String> {
+        let names: Vec<_> = all.iter().map(|(name, _)| *name).collect();
+        let expected = names.join(", ");
+        let Some((text, at)) = self.text_of(name, &expected)? else {
+            return Ok(None);
+        };
+        match all.iter().find(|(name, _)| *name == text) {
+            Some((_, meaning)) => Ok(Some(*meaning)),
+            None => Err(self.found(name, at, &format!("`{text}`"), &expected)),
+        }
+    }
+
     /// The mode of a file.
     pub(crate) fn mode(&mut self, name: &'static str) -> Result<Option<u32>, String> {
         let Some(value) = self.take(name) else {

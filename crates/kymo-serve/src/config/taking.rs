@@ -14,8 +14,10 @@
 //! ```
 
 use kymo_rrd::model::Reading;
+use kymo_rrd::text::duration::duration;
 
 use super::{MIB, Section};
+use crate::expire::ExpireRule;
 use crate::taking::options::{
     Endpoint, HttpListen, LineListen, Options, Protocol, ScrapeOptions, Target,
 };
@@ -45,6 +47,11 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
             table.count(name, 1..=100_000_000)
         })?;
         table.set(
+            "most-values-mib",
+            &mut aggregator.most_value_bytes,
+            super::collectd::mib,
+        )?;
+        table.set(
             "idle-flushes",
             &mut aggregator.idle_flushes,
             |table, name| {
@@ -63,7 +70,9 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
             &mut options.influx.lines,
         )?;
         line_limits(&mut table, &mut options.influx.lines)?;
-        options.influx.lines.streams.mode = options.influx.http.listen.mode;
+        let (http, lines) = (&options.influx.http.listen, &mut options.influx.lines);
+        lines.streams.access.clone_from(&http.access);
+        lines.streams.tls.clone_from(&http.tls);
         table.end()?;
     }
     if let Some(mut table) = section.section("remote-write")? {
@@ -105,7 +114,7 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
 }
 
 fn http(table: &mut Section<'_>, protocol: Protocol, http: &mut HttpListen) -> Result<(), String> {
-    super::listen_keys(table, protocol.port(), &mut http.listen)?;
+    super::http_keys(table, protocol.port(), &mut http.listen)?;
     table.set("most-request-mib", &mut http.most_request, |table, name| {
         let mib = table.count(name, 1..=1024)?;
         Ok(mib.map(|mib| mib.saturating_mul(MIB as usize)))
@@ -117,9 +126,26 @@ fn scrape(mut table: Section<'_>) -> Result<ScrapeOptions, String> {
     let mut options = ScrapeOptions::default();
     let job = table.string("job")?;
     options.job = job.ok_or_else(|| table.missing("job"))?.0.to_owned();
-    let expected = "HOST:PORT or http://HOST:PORT/PATH, or a list of such";
+    let expected = "HOST:PORT, http://HOST:PORT/PATH or https://HOST:PORT/PATH, or a list of such";
     let targets = table.texts("targets", expected, Target::parse)?;
     options.targets = targets.ok_or_else(|| table.missing("targets"))?;
+    if !cfg!(feature = "tls") && options.targets.iter().any(|it| it.is_encrypted) {
+        return Err(table.here(super::NO_TLS));
+    }
+    options.token_file = table.path("token-file")?;
+    let tls = &mut options.tls;
+    (tls.ca, tls.certificate, tls.key) = (
+        table.path("ca")?,
+        table.path("certificate")?,
+        table.path("key")?,
+    );
+    if tls.certificate.is_some() != tls.key.is_some() {
+        return Err(table.here("found one of `certificate` and `key`, expected both"));
+    }
+    let is_asked = tls.ca.is_some() || tls.certificate.is_some();
+    if is_asked && !options.targets.iter().any(|it| it.is_encrypted) {
+        return Err(table.here("found `ca` or `certificate`, but no target begins with https://"));
+    }
     table.set("interval", &mut options.interval, Section::period)?;
     options.timeout = options.timeout.min(options.interval);
     table.set("timeout", &mut options.timeout, Section::period)?;
@@ -153,11 +179,9 @@ fn lines(
     listen: &mut LineListen,
 ) -> Result<(), String> {
     line_endpoints(table, "listen", protocol, listen)?;
-    table.set("mode", &mut listen.streams.mode, Section::mode)?;
-    let connections = &mut listen.streams.connections;
-    table.set("connections", connections, |table, name| {
-        table.count(name, 1..=100_000)
-    })?;
+    super::access(table, &mut listen.streams.access)?;
+    super::connections(table, &mut listen.streams)?;
+    super::tls(table, &mut listen.streams)?;
     line_limits(table, listen)
 }
 
@@ -226,15 +250,53 @@ fn rules(section: &mut Section<'_>, rules: &mut Rules) -> Result<(), String> {
     Ok(())
 }
 
+/// The rules of `[[expire]]`.
+pub(super) fn expire(section: &mut Section<'_>) -> Result<Vec<ExpireRule>, String> {
+    let mut rules = Vec::new();
+    for (place, mut table) in section.sections("expire")?.into_iter().enumerate() {
+        let (name, selector) = series_selector(&mut table, place)?;
+        let mut keeps = false;
+        table.set("keep", &mut keeps, Section::boolean)?;
+        let after = match table.string("after")? {
+            Some((_, at)) if keeps => {
+                return Err(table.problem(at, "found `after` beside `keep`, expected one of them"));
+            }
+            Some((text, at)) => {
+                let seconds = duration(text.as_bytes()).ok().filter(|it| *it > 0);
+                let problem = || {
+                    let expected = "a time such as `30d`";
+                    table.problem(at, &format!("found `{text}`, expected {expected}"))
+                };
+                Some(seconds.ok_or_else(problem)?)
+            }
+            None if keeps => None,
+            None => return Err(table.missing("after")),
+        };
+        table.end()?;
+        rules.push(ExpireRule {
+            name,
+            selector,
+            after,
+        });
+    }
+    Ok(rules)
+}
+
 /// The name of a rule, and which series it is for.
 fn selector(table: &mut Section<'_>, place: usize) -> Result<(String, Selector), String> {
-    let name = table.string("name")?;
-    let name = name.map_or_else(|| format!("rule {}", place + 1), |it| it.0.to_owned());
-    let mut selector = Selector::default();
     let names: Vec<_> = Protocol::ALL.iter().map(|it| it.name()).collect();
     let expected = format!("{}, or a list of such", names.join(", "));
     let protocols = table.texts("protocol", &expected, Protocol::from_name)?;
+    let (name, mut selector) = series_selector(table, place)?;
     selector.protocols = protocols.unwrap_or_default();
+    Ok((name, selector))
+}
+
+/// The same of series whichever way they come.
+fn series_selector(table: &mut Section<'_>, place: usize) -> Result<(String, Selector), String> {
+    let name = table.string("name")?;
+    let name = name.map_or_else(|| format!("rule {}", place + 1), |it| it.0.to_owned());
+    let mut selector = Selector::default();
     if let Some((pattern, at)) = table.string("pattern")? {
         let added = selector.add_pattern(pattern);
         added.map_err(|problem| table.problem(at, &problem))?;
@@ -311,6 +373,7 @@ mod tests {
             prefix = ""
             percentiles = [50, 99.9]
             most-names = 5
+            most-values-mib = 2
             idle-flushes = 6
             [influx]
             listen = "127.0.0.1"
@@ -359,6 +422,7 @@ mod tests {
             [Endpoint::Udp("127.0.0.1".into(), 8125)]
         );
         assert_eq!(statsd.aggregator.percentiles, [50.0, 99.9]);
+        assert_eq!(statsd.aggregator.most_value_bytes, 2 << 20);
         let influx = &options.influx;
         assert_eq!(
             influx.http.listen.addresses[0].to_string(),

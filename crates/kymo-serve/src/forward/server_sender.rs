@@ -215,7 +215,7 @@ mod tests {
             server,
             time_to_live: None,
             counters: Arc::default(),
-            log_limiter: Arc::new(LogLimiter::new(Arc::new(|_: &str| {}))),
+            log_limiter: Arc::new(LogLimiter::new(Arc::new(|_, _| {}))),
         }
     }
 
@@ -237,7 +237,7 @@ mod tests {
                 servers: vec![server_sender(host, Some(from)).server],
                 ..Options::default()
             };
-            let log: crate::store::Log = Arc::new(|_: &str| {});
+            let log: crate::store::Log = Arc::new(|_, _| {});
             Forwarder::start(&options, &log).map(|forwarder| forwarder.close())
         };
         let error = start("127.0.0.1", "::1").unwrap_err().to_string();

@@ -166,9 +166,9 @@ pub struct IngestState {
     pub counters: Counters,
     ends: AtomicBool,
     creation: Creation<Arc<Series>>,
-    /// Bytes of updates that wait for their databases.
-    waiting_bytes: AtomicUsize,
     senders: Mutex<Senders>,
+    /// Seconds after which connections end on which nothing has come.
+    idle_seconds: AtomicU64,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -201,8 +201,8 @@ impl Ingest {
             counters: Counters::default(),
             ends: AtomicBool::new(false),
             creation: Creation::default(),
-            waiting_bytes: AtomicUsize::new(0),
             senders: Mutex::default(),
+            idle_seconds: AtomicU64::new(3600),
             threads: Mutex::default(),
         });
         let start = |name: &str, work: fn(&Arc<IngestState>)| {
@@ -270,6 +270,21 @@ impl Ingest {
     /// How many names wait for their databases.
     pub fn waiting_for_databases(&self) -> usize {
         self.creation.len()
+    }
+
+    /// Senders with the most names, and how many names and bytes of databases each has brought.
+    pub(crate) fn largest_senders(&self, most: usize) -> Vec<(IpAddr, usize, u64)> {
+        lock(&self.senders).largest(most)
+    }
+
+    /// How long nothing may come of a connection.
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        Duration::from_secs(self.idle_seconds.load(Relaxed))
+    }
+
+    /// Holds connections that come from now on to another time.
+    pub(crate) fn set_idle_timeout(&self, timeout: Duration) {
+        self.idle_seconds.store(timeout.as_secs().max(1), Relaxed);
     }
 
     /// How many names are known.
@@ -358,7 +373,7 @@ impl Ingest {
         let sources = self.sources(id.type_name, values)?;
         let path = id.path().map_err(Problem::Name)?;
         if let Some(sender) = sender
-            && !lock(&self.senders).add_series(sender, self.options.most_series_per_sender)
+            && !lock(&self.senders).add_series(sender, 1, self.options.most_series_per_sender)
         {
             return Err(Problem::TooManyOfSender);
         }
@@ -484,7 +499,7 @@ impl IngestState {
     /// Forgets that a name has come from its sender.
     fn forget_of_sender(&self, series: &Series) {
         if let Some(sender) = series.sender() {
-            lock(&self.senders).remove_series(sender);
+            lock(&self.senders).remove_series(sender, 1);
         }
     }
 }

@@ -12,7 +12,7 @@ use kymo_rrd::Time;
 use kymo_time::CdTime;
 
 use super::{Databases, Ingest, LONG, MOST_LINES, Problem, fit};
-use crate::creation::{MOST_OF_ALL, MOST_OF_ONE};
+use crate::creation::MOST_OF_ONE;
 use crate::csv::Lines;
 use crate::store::{
     Database, Group, Readings, Refused, Store, Update, first_record, path_of, records,
@@ -321,17 +321,15 @@ impl Series {
         update: &Update<'_>,
     ) -> Result<(), Problem> {
         let before = state.waiting.len();
-        let is_full = before >= MOST_OF_ONE || ingest.waiting_bytes.load(Relaxed) >= MOST_OF_ALL;
-        if is_full {
-            let problem = "too much waits until its database is created";
+        update.encode(&mut state.waiting);
+        let added = state.waiting.len() - before;
+        if before >= MOST_OF_ONE || !ingest.creation.reserve(self.sender, added) {
+            state.waiting.truncate(before);
+            let problem = "too much of its sender waits until its databases are created";
             return Err(Problem::Failed(problem.to_string()));
         }
-        update.encode(&mut state.waiting);
-        ingest
-            .waiting_bytes
-            .fetch_add(state.waiting.len() - before, Relaxed);
         if before == 0 {
-            ingest.creation.push(Arc::clone(self));
+            ingest.creation.push(self.sender, Arc::clone(self));
         }
         Ok(())
     }
@@ -350,7 +348,7 @@ impl Series {
         let made = self.find_or_make(ingest, time, interval.unwrap_or(ingest.options.interval));
         let mut state = lock(&self.state);
         let waiting = std::mem::take(&mut state.waiting);
-        ingest.waiting_bytes.fetch_sub(waiting.len(), Relaxed);
+        ingest.creation.release(self.sender, waiting.len());
         let mut dropped = 0;
         match made {
             Ok(database) => {
@@ -528,7 +526,7 @@ mod tests {
             open_files: 4,
             most_pending: 1 << 20,
             target: kymo_rrd::file::convert::Target::Portable,
-            ..store::Options::new(directory.join("data"), Arc::new(|_| {}))
+            ..store::Options::new(directory.join("data"), Arc::new(|_, _| {}))
         };
         let options = Options {
             types: None,
@@ -545,7 +543,7 @@ mod tests {
             forwarder: None,
         };
         let store = crate::store::Store::open(store).unwrap();
-        Ingest::start(options, store, Arc::new(|_| {})).unwrap()
+        Ingest::start(options, store, Arc::new(|_, _| {})).unwrap()
     }
 
     /// Lines that come after all before them were written are written, too.

@@ -13,12 +13,19 @@ use std::time::{Duration, Instant};
 
 use kymo_io::{most_open_files, reason};
 
-use super::{Running, Socket, Stop, Stream, stop};
+use super::{Peer, Running, Socket, Stop, Stream, stop};
 use crate::log_limiter::LogLimiter;
 use crate::store::Log;
 
 /// How long connections have for what they are doing when the daemon ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// One that has sent nothing for this long gives way to others, if there are too many.
+const SILENT: Duration = Duration::from_secs(1);
+/// The same of one that has sent something before.
+const IDLE: Duration = Duration::from_secs(60);
+/// So many may still be answering after they have given way.
+const MOST_LEAVING: usize = 16;
 
 /// Sockets with a thread for each, and one for each of their connections.
 pub struct Server {
@@ -45,14 +52,34 @@ struct Post {
 pub struct Connections {
     /// How many may be open.
     most: AtomicUsize,
-    /// Each with the socket that it came by.
-    open: Mutex<HashMap<u64, (Stream, Weak<Socket>)>>,
-    /// How many are open.
+    open: Mutex<HashMap<u64, Open>>,
+    /// How many are open, without those that have given way.
     pub count: AtomicUsize,
     /// How many there have been.
     pub accepted: AtomicU64,
     /// How many were turned away, since there were too many.
     pub refused: AtomicU64,
+    /// How many have given way to others.
+    pub evicted: AtomicU64,
+}
+
+/// A connection.
+#[derive(Debug)]
+struct Open {
+    stream: Stream,
+    /// What it came by.
+    socket: Weak<Socket>,
+    peer: Peer,
+    /// Whether it has given way.
+    is_leaving: bool,
+}
+
+/// What was done since there were too many connections.
+enum Room {
+    /// This one has given way.
+    Evicted(Peer, Duration),
+    /// None has.
+    None,
 }
 
 impl Server {
@@ -160,7 +187,7 @@ impl Drop for Post {
 }
 
 impl Connections {
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, (Stream, Weak<Socket>)>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -174,15 +201,85 @@ impl Connections {
     fn end(&self, of: impl Fn(&Weak<Socket>) -> bool) {
         let each = |what: fn(&Stream)| {
             let open = self.open();
-            let its = open.values().filter(|(_, socket)| of(socket));
-            its.for_each(|(stream, _)| what(stream));
+            let its = open.values().filter(|it| of(&it.socket));
+            its.for_each(|it| what(&it.stream));
         };
         each(Stream::cut);
         let end = Instant::now() + LAST_ANSWERS;
-        while self.open().values().any(|(_, socket)| of(socket)) && Instant::now() < end {
+        while self.open().values().any(|it| of(&it.socket)) && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
         }
         each(|stream| stream.shutdown(Shutdown::Both));
+    }
+
+    /// Whether a connection may be served; another one may give way to it.
+    fn has_room(
+        &self,
+        stream: &Stream,
+        name: &str,
+        socket: &Socket,
+        log_limiter: &LogLimiter,
+    ) -> bool {
+        let most = self.most.load(Relaxed);
+        if self.count.load(Relaxed) < most {
+            return true;
+        }
+        let place = format_args!("{name} at {}", socket.name());
+        match self.make_room(stream.share()) {
+            Room::Evicted(peer, quiet) => {
+                log_limiter.tell(format_args!(
+                    "{place}: the limit of {most} connections is reached: closed one of {peer} that had sent nothing for {} s",
+                    quiet.as_secs(),
+                ));
+                true
+            }
+            Room::None => {
+                self.refused.fetch_add(1, Relaxed);
+                log_limiter.tell(format_args!(
+                    "{place}: connection refused: the limit of {most} connections is reached",
+                ));
+                false
+            }
+        }
+    }
+
+    /// Ends a connection, so that there is room for one of a peer: of the peer that has the most, if that has more than
+    /// the other one would have; else one that has sent nothing for long. One that is at work may finish that.
+    fn make_room(&self, newcomer: Peer) -> Room {
+        let mut open = self.open();
+        let leaving = open.values().filter(|it| it.is_leaving);
+        if leaving.clone().count() >= MOST_LEAVING {
+            leaving.for_each(|it| it.stream.shutdown(Shutdown::Both));
+            return Room::None;
+        }
+        let mut shares: HashMap<Peer, usize> = HashMap::new();
+        for it in open.values().filter(|it| !it.is_leaving) {
+            *shares.entry(it.peer).or_default() += 1;
+        }
+        let own = shares.get(&newcomer).copied().unwrap_or(0);
+        let candidates = open.values_mut().filter(|it| !it.is_leaving);
+        let candidates = candidates.filter_map(|it| {
+            let activity = &it.stream.activity;
+            let (share, quiet) = (shares.get(&it.peer).copied()?, activity.quiet());
+            let is_idle =
+                activity.is_reading() && quiet >= if activity.is_silent() { SILENT } else { IDLE };
+            let gives_way = share > own + 1 || (is_idle && share >= own);
+            gives_way.then_some((share, is_idle, activity.is_reading(), quiet, it))
+        });
+        let victim = candidates.max_by_key(|(share, is_idle, is_reading, quiet, _)| {
+            (*share, *is_idle, *is_reading, *quiet)
+        });
+        let Some((.., is_reading, quiet, it)) = victim else {
+            return Room::None;
+        };
+        it.is_leaving = true;
+        match is_reading {
+            true => it.stream.shutdown(Shutdown::Both),
+            false => it.stream.cut(),
+        }
+        self.count.fetch_sub(1, Relaxed);
+        self.evicted.fetch_add(1, Relaxed);
+        Room::Evicted(it.peer, quiet)
     }
 }
 
@@ -196,17 +293,12 @@ fn listen(
     serve: &Serve,
 ) {
     while stop.wait(socket.as_fd()).unwrap_or(false) {
-        let refused = connections.refused.load(Relaxed);
-        let begun = socket
-            .accept()
-            .and_then(|stream| begin(name, stream, socket, connections, serve));
-        if connections.refused.load(Relaxed) > refused {
-            log_limiter.tell(format_args!(
-                "{name} at {}: connection refused: the limit of {} connections is reached",
-                socket.name(),
-                connections.most.load(Relaxed),
-            ));
-        }
+        let begun = socket.accept().and_then(|stream| {
+            if connections.has_room(&stream, name, socket, log_limiter) {
+                begin(name, stream, socket, connections, serve)?;
+            }
+            Ok(())
+        });
         if let Err(error) = begun {
             log_limiter.tell(format_args!(
                 "{name} at {}: connection lost: {}",
@@ -227,12 +319,13 @@ fn begin(
     connections: &Arc<Connections>,
     serve: &Serve,
 ) -> io::Result<()> {
-    if connections.count.load(Relaxed) >= connections.most.load(Relaxed) {
-        connections.refused.fetch_add(1, Relaxed);
-        return Ok(());
-    }
     let number = connections.accepted.fetch_add(1, Relaxed);
-    let twin = (stream.try_clone()?, Arc::downgrade(socket));
+    let twin = Open {
+        stream: stream.try_clone()?,
+        socket: Arc::downgrade(socket),
+        peer: stream.share(),
+        is_leaving: false,
+    };
     connections.open().insert(number, twin);
     connections.count.fetch_add(1, Relaxed);
     let ended = Ended(Arc::clone(connections), number);
@@ -250,10 +343,12 @@ struct Ended(Arc<Connections>, u64);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        let stream = self.0.open().remove(&self.1);
-        self.0.count.fetch_sub(1, Relaxed);
-        if let Some((stream, _)) = stream {
-            stream.shutdown(Shutdown::Both);
+        let Some(open) = self.0.open().remove(&self.1) else {
+            return;
+        };
+        if !open.is_leaving {
+            self.0.count.fetch_sub(1, Relaxed);
         }
+        open.stream.shutdown(Shutdown::Both);
     }
 }

@@ -22,6 +22,7 @@ use super::socket::Bound;
 use super::{Listen, Shared};
 use crate::ingest::now;
 use crate::listen::Stop;
+use crate::log::Level;
 use crate::store::{Log, LogOf};
 use crate::sync::lock;
 
@@ -81,11 +82,12 @@ impl Listener {
     /// Tells where it listens, and who may send what.
     pub(super) fn tell(&self) {
         let address = self.address;
-        (self.log.0)(&format!("collectd's datagrams at {address}"));
+        (self.log.0)(Level::Info, &format!("collectd's datagrams at {address}"));
         if self.listen.level == Security::None && !is_loopback(address.ip()) {
-            (self.log.0)(&format!(
-                "warning: {address}: values that are not signed are taken from other machines"
-            ));
+            (self.log.0)(
+                Level::Warning,
+                &format!("{address}: values that are not signed are taken from other machines"),
+            );
         }
     }
 
@@ -139,8 +141,10 @@ impl Listener {
                 if found != seen {
                     seen = found;
                     match self.reload() {
-                        Ok(()) => (self.log.0)(&format!("{}: read again", path.display())),
-                        Err(problem) => (self.log.0)(&problem),
+                        Ok(()) => {
+                            (self.log.0)(Level::Info, &format!("{}: read again", path.display()))
+                        }
+                        Err(problem) => (self.log.0)(Level::Warning, &problem),
                     }
                 }
             }

@@ -53,7 +53,7 @@ impl Bound {
     }
 
     /// One that somebody else has bound.
-    pub(super) fn handed(socket: UdpSocket) -> io::Result<Self> {
+    pub(crate) fn handed(socket: UdpSocket) -> io::Result<Self> {
         setsockopt(&socket, sockopt::RxqOvfl, &1)?;
         let asked = socket.local_addr()?;
         match join(&socket, asked.ip(), None) {

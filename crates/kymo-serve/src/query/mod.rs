@@ -7,7 +7,7 @@
 //! Nothing here changes a database, and nobody who writes waits for it.
 
 mod archives;
-mod catalog;
+pub(crate) mod catalog;
 mod databases;
 mod graphite;
 pub mod naming;
@@ -52,7 +52,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            listen: Listen::nowhere(0o660),
+            listen: Listen::nowhere_http(),
             timeout: Duration::from_secs(120),
             concurrent: 16,
             most_samples: 10_000_000,
@@ -200,8 +200,13 @@ impl Source {
         let queries = Arc::new(Queries::new(store, options.clone()));
         let answering = Arc::clone(&queries);
         let most = options.listen.connections;
+        let token_file = options.listen.token_file.clone();
+        let limits = Limits {
+            idle: options.listen.idle_timeout,
+            ..Limits::default()
+        };
         let server = Server::start("query", sockets, most, log, move |stream| {
-            http::serve(stream, &Limits::default(), &mut |request| {
+            http::serve(stream, &limits, token_file.as_deref(), &mut |request| {
                 answering.answer(request)
             });
         })?;

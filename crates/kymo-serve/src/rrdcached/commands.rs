@@ -103,6 +103,53 @@ const OTHERS: [Command; 2] = [
     command("WROTE", FILE, false, Kind::Wrote),
 ];
 
+/// Some of the commands. `HELP` and `QUIT` may always be sent, as in rrdcached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandSet(u32);
+
+/// What reads and changes nothing; `FLUSH` writes what was taken, so that it can be read in files.
+const READING: [&str; 12] = [
+    "FLUSH", "PENDING", "QUEUE", "STATS", "HELP", "PING", "FETCH", "FETCHBIN", "INFO", "FIRST",
+    "LAST", "LIST",
+];
+
+impl CommandSet {
+    /// All of them.
+    pub const ALL: Self = Self(u32::MAX);
+
+    /// The command of a name, in letters of any case; of `read`, those that change nothing.
+    pub fn from_name(name: &str) -> Option<Self> {
+        if name == "read" {
+            return Some(READING.into_iter().filter_map(Self::from_name).collect());
+        }
+        let place = COMMANDS
+            .iter()
+            .position(|it| it.is_called(name.as_bytes()))?;
+        Some(Self(1 << place))
+    }
+
+    /// The names of the commands.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let all = COMMANDS.iter().enumerate();
+        all.filter_map(move |(place, it)| (self.0 >> place & 1 == 1).then_some(it.name))
+    }
+
+    fn allows(self, command: &Command) -> bool {
+        match command.kind {
+            Kind::Help | Kind::Quit => true,
+            // It ends what was allowed to begin.
+            Kind::EndBatch => true,
+            _ => self == Self::ALL || self.names().any(|name| name == command.name),
+        }
+    }
+}
+
+impl FromIterator<Self> for CommandSet {
+    fn from_iter<I: IntoIterator<Item = Self>>(sets: I) -> Self {
+        Self(sets.into_iter().fold(0, |all, set| all | set.0))
+    }
+}
+
 /// The command of a name, in letters of any case.
 pub(super) fn find(name: &[u8]) -> Option<&'static Command> {
     let mut commands = COMMANDS.iter().chain(&OTHERS);
@@ -145,6 +192,10 @@ impl<S: io::Read + io::Write> Client<'_, S> {
             self.refuse(format_args!("Unknown command: {name}"));
             return Ok(Goes::On);
         };
+        if !self.allowed.allows(command) {
+            self.refuse("Permission denied.");
+            return Ok(Goes::On);
+        }
         let fits = match command.kind {
             Kind::EndBatch => in_batch,
             Kind::Wrote => false,

@@ -16,6 +16,7 @@ mod files;
 mod help;
 mod words;
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -29,7 +30,9 @@ use crate::lines::{Lines, ReadLine};
 use crate::listen::{Server, Socket, Stream};
 use crate::metrics::Page;
 use crate::store::{Group, Store};
+use crate::sync::lock;
 use commands::Command;
+pub use commands::CommandSet;
 use databases::Databases;
 use words::Words;
 
@@ -60,6 +63,7 @@ pub struct Rrdcached {
     pub commands: AtomicU64,
     /// Bytes of long answers that clients have not read yet.
     answers: AtomicUsize,
+    limits: Mutex<ClientLimits>,
     /// Held while a database is created: its definition may ask for much memory.
     creates: Mutex<()>,
 }
@@ -73,17 +77,34 @@ impl Rrdcached {
             flushes: AtomicU64::new(0),
             commands: AtomicU64::new(0),
             answers: AtomicUsize::new(0),
+            limits: Mutex::default(),
             creates: Mutex::default(),
         }
     }
 
+    /// Holds connections that come from now on to other limits.
+    pub(crate) fn set_limits(&self, limits: ClientLimits) {
+        *lock(&self.limits) = limits;
+    }
+
     /// Answers the lines of a connection until it ends.
-    pub fn serve(&self, stream: Stream) {
-        if stream.set_write_patience(PATIENCE).is_err() {
+    pub fn serve(&self, mut stream: Stream) {
+        let (idle_timeout, allowed) = {
+            let limits = lock(&self.limits);
+            let allowed = limits.commands.get(stream.listener());
+            (limits.idle_timeout, allowed.copied())
+        };
+        let set = stream.set_write_patience(PATIENCE);
+        if set
+            .and_then(|()| stream.set_idle_timeout(idle_timeout))
+            .is_err()
+        {
             return;
         }
+        let mut client = Client::new(self, stream);
+        client.allowed = allowed.unwrap_or(CommandSet::ALL);
         // A client that is gone needs not be told.
-        let _ = self.answer(stream);
+        let _ = client.serve();
     }
 
     /// The same, of anything that lines come from and answers go to.
@@ -96,10 +117,28 @@ impl Rrdcached {
     }
 }
 
+/// What clients are held to.
+#[derive(Debug)]
+pub(crate) struct ClientLimits {
+    /// Connections on which nothing has come for so long are closed.
+    pub(crate) idle_timeout: Duration,
+    /// By the names of sockets, the commands that may be sent there; at others all may be.
+    pub(crate) commands: HashMap<String, CommandSet>,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        Self {
+            idle_timeout: Duration::from_secs(3600),
+            commands: HashMap::new(),
+        }
+    }
+}
+
 /// The sockets at which the protocol is spoken.
 #[derive(Debug)]
 pub struct Source {
-    shared: Arc<Rrdcached>,
+    pub(crate) shared: Arc<Rrdcached>,
     /// Where its clients come.
     pub server: Server,
 }
@@ -162,6 +201,8 @@ struct Client<'a, S> {
     reserved: usize,
     /// What was asked last: mostly it is asked again.
     latest: Option<&'static Command>,
+    /// What it may ask.
+    allowed: CommandSet,
 }
 
 /// What was asked and is not yet counted among what all clients ask.
@@ -213,6 +254,7 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
             databases: Databases::new(),
             reserved: 0,
             latest: None,
+            allowed: CommandSet::ALL,
         }
     }
 

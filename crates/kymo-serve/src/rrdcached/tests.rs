@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Client, Rrdcached};
+use super::{Client, CommandSet, Rrdcached};
 use crate::journal;
 use crate::store::{Options, Store, Timing};
 
@@ -56,7 +56,7 @@ impl Daemon {
                 most_bytes,
                 ..journal::Options::new(directory.path().join("journal"))
             }),
-            ..Options::new(directory.path().join("data"), Arc::new(|_| {}))
+            ..Options::new(directory.path().join("data"), Arc::new(|_, _| {}))
         };
         let shared = Rrdcached::new(Store::open(options).unwrap());
         Self { directory, shared }
@@ -420,4 +420,43 @@ fn help() {
             "{told}"
         );
     }
+}
+
+#[test]
+fn sockets_allow_some_commands_only() {
+    let daemon = Daemon::new();
+    let talk = |commands: &[&str], text: &str| {
+        let mut talk = Talk {
+            sent: Cursor::new(text.as_bytes().to_vec()),
+            answered: Vec::new(),
+        };
+        let mut client = Client::new(&daemon.shared, &mut talk);
+        client.allowed = commands
+            .iter()
+            .filter_map(|name| CommandSet::from_name(name))
+            .collect();
+        client.serve().unwrap();
+        drop(client);
+        String::from_utf8(talk.answered).unwrap()
+    };
+    // As rrdcached answers with -P FLUSH,PENDING.
+    let answered = talk(
+        &["flush", "PENDING"],
+        "PING\nUPDATE x.rrd 1:2\nBATCH\nSTATS\npending x.rrd\nfoo\nHELP FLUSHALL\nQUIT\nPING\n",
+    );
+    let lines: Vec<_> = answered.lines().collect();
+    let denied = "-1 Permission denied.";
+    assert_eq!(lines[..4], [denied; 4]);
+    assert_eq!(
+        lines[4..6],
+        ["0 updates pending", "-1 Unknown command: foo"]
+    );
+    assert!(lines[6].ends_with("Help for FLUSHALL"), "{answered}");
+    assert!(!answered.contains("PONG"));
+    let answered = talk(&["read"], "PING\nFORGET a\nSUSPENDALL\nCREATE a\nLIST /\n");
+    let lines: Vec<_> = answered.lines().collect();
+    assert_eq!(lines[..4], ["0 PONG", denied, denied, denied]);
+    let answered = talk(&["batch", "update"], "BATCH\nFORGET x\n.\nPING\n");
+    assert!(answered.contains("1 Permission denied.\n"), "{answered}");
+    assert_eq!(CommandSet::from_name("none"), None);
 }

@@ -14,8 +14,10 @@ use kymo_io::NewFile;
 use kymo_io::reason;
 
 use super::database::Place;
-use super::{Database, Group, Store, records};
+use super::{Database, Group, Store, path_of, records};
+use crate::expire::remove_empty;
 use crate::journal;
+use crate::log::Level;
 use crate::sync::{lock, wait};
 
 /// As long as this is there, nobody else opens, forgets or makes the database of a path.
@@ -56,6 +58,36 @@ impl Store {
     /// Where the journal cannot be written: then nothing is forgotten.
     pub fn forget(&self, path: &[u8]) -> io::Result<bool> {
         self.displace(path, || Ok(()))
+    }
+
+    /// Removes a database whose newest update, in memory or in the file, is before a time in seconds since 1970. Returns
+    /// whether it was so. A name that is a link stays.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or removed; where the journal cannot be written.
+    pub(crate) fn expire(&self, path: &[u8], before: i64) -> io::Result<bool> {
+        if !path_of(path).symlink_metadata()?.is_file() {
+            return Ok(false);
+        }
+        let database = self.database(path)?;
+        let is_old = || database.last().seconds() < before && database.pending_count() == 0;
+        if !is_old() {
+            return Ok(false);
+        }
+        let removed = self.displace(path, || match is_old() {
+            true => std::fs::remove_file(path_of(path)),
+            // Something has come meanwhile.
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        });
+        match removed {
+            Ok(_) => {
+                remove_empty(path_of(path), &self.options.base);
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Gives the new file of a database its name, in place of the one that is there. What is pending was meant
@@ -202,9 +234,10 @@ impl Store {
         self.pending_bytes.fetch_add(state.pending.len(), Relaxed);
         if state.count > 0 {
             let (path, count) = (String::from_utf8_lossy(database.path()), state.count);
-            (self.options.log)(&format!(
-                "{path}: {count} updates were found in the journal"
-            ));
+            (self.options.log)(
+                Level::Info,
+                &format!("{path}: {count} updates were found in the journal"),
+            );
             self.schedule(database, &mut state, self.timeout(database));
         }
     }

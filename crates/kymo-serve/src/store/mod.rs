@@ -49,8 +49,7 @@ pub use update::{Readings, Record, Update};
 use upkeep::{Upkeep, Wish};
 use writer::Queue;
 
-/// Where messages for people go.
-pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+pub use crate::log::{Level, Log, no_log};
 
 /// The same, for what is shown while programs are debugged.
 pub(crate) struct LogOf(pub(crate) Log);
@@ -290,7 +289,7 @@ impl Store {
             create_directories(&options.base, is_durable)?;
             // It may be mistyped, or on a disk that is not mounted.
             let base = options.base.display();
-            (options.log)(&format!("warning: '{base}' did not exist: created"));
+            (options.log)(Level::Warning, &format!("'{base}' did not exist: created"));
         }
         // Clients on this machine tell paths without links.
         options.base = options.base.canonicalize()?;
@@ -328,10 +327,13 @@ impl Store {
         if let Some(journal) = &store.journal {
             let (count, directory) = (journal.damaged(), journal.options().directory.display());
             if count > 0 {
-                (store.options.log)(&format!(
-                    "warning: '{directory}' has {count} damaged files of the journal (*.damaged): updates in them may be \
+                (store.options.log)(
+                    Level::Warning,
+                    &format!(
+                        "'{directory}' has {count} damaged files of the journal (*.damaged): updates in them may be \
                      lost; remove the files when you have looked at them"
-                ));
+                    ),
+                );
             }
         }
         for index in 0..writers {
@@ -361,7 +363,10 @@ impl Store {
             let _ = writer.join();
         }
         if let Err(error) = upkeep::end(self) {
-            (self.options.log)(&format!("the journal cannot be ended: {error}"));
+            (self.options.log)(
+                Level::Error,
+                &format!("the journal cannot be ended: {error}"),
+            );
             return false;
         }
         self.journal.is_some() || self.tell_lost() == 0
@@ -375,7 +380,10 @@ impl Store {
             if state.count > 0 {
                 let (path, count) = (String::from_utf8_lossy(database.path()), state.count);
                 let reason = state.failed.as_deref().unwrap_or("it was not written");
-                (self.options.log)(&format!("{path}: {count} updates are lost: {reason}"));
+                (self.options.log)(
+                    Level::Error,
+                    &format!("{path}: {count} updates are lost: {reason}"),
+                );
                 lost += count;
             }
         }

@@ -17,6 +17,7 @@ use kymo_io::{Access, Bytes};
 use super::upkeep::carry_over;
 use super::{Record, Store, path_of, records};
 use crate::journal::{self, Entry, Journal, replay};
+use crate::log::Level;
 use crate::sync::lock;
 
 /// Why databases of the journal have no updates.
@@ -71,9 +72,12 @@ fn find<'a>(store: &Store, left: &'a [PathBuf]) -> io::Result<HashSet<&'a PathBu
     refuse_empty_base(store)?;
     for (path, problem) in &damaged {
         let shown = path.display();
-        (store.options.log)(&format!(
-            "{shown}: {problem}; what can be read is taken, and the file kept as {shown}.damaged"
-        ));
+        (store.options.log)(
+            Level::Warning,
+            &format!(
+                "{shown}: {problem}; what can be read is taken, and the file kept as {shown}.damaged"
+            ),
+        );
     }
     missing.tell(store);
     let mut found = 0;
@@ -89,7 +93,10 @@ fn find<'a>(store: &Store, left: &'a [PathBuf]) -> io::Result<HashSet<&'a PathBu
         }
     }
     if found > 0 {
-        (store.options.log)(&format!("{found} updates were found in the journal"));
+        (store.options.log)(
+            Level::Info,
+            &format!("{found} updates were found in the journal"),
+        );
     }
     if store.is_durable() {
         sync_files(store)?;
@@ -131,15 +138,19 @@ impl Missing {
     fn tell(&self, store: &Store) {
         for (path, reason) in &self.unopened {
             let path = String::from_utf8_lossy(path);
-            (store.options.log)(&format!(
-                "{path}: is in the journal, but cannot be opened: {reason}; its updates stay there"
-            ));
+            (store.options.log)(
+                Level::Warning,
+                &format!(
+                    "{path}: is in the journal, but cannot be opened: {reason}; its updates stay there"
+                ),
+            );
         }
         for (path, lost) in &self.removed {
             let path = String::from_utf8_lossy(path);
-            (store.options.log)(&format!(
-                "{path}: is in the journal, but was removed: {lost} updates are lost"
-            ));
+            (store.options.log)(
+                Level::Error,
+                &format!("{path}: is in the journal, but was removed: {lost} updates are lost"),
+            );
             store.counters.dropped.fetch_add(*lost, Relaxed);
         }
     }

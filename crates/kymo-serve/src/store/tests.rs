@@ -38,7 +38,7 @@ fn open(directory: &Path) -> Arc<Store> {
             most_bytes: 1 << 20,
             ..journal::Options::new(directory.join("journal"))
         }),
-        ..Options::new(directory.join("data"), Arc::new(|_| {}))
+        ..Options::new(directory.join("data"), Arc::new(|_, _| {}))
     };
     Store::open(options).unwrap()
 }

@@ -19,6 +19,7 @@ use kymo_rrd::file::portable::Durability;
 use super::database::Place;
 use super::update::records;
 use super::{Database, Store, is_later};
+use crate::log::Level;
 use crate::sync::{lock, wait};
 
 /// When a file is tried again that could not be written.
@@ -243,14 +244,17 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
                 state.last = last;
             }
             if state.failed.take().is_some() {
-                (store.options.log)(&format!("{path}: is written again"));
+                (store.options.log)(Level::Info, &format!("{path}: is written again"));
             }
             pending.clear();
         }
         Outcome::Kept { settled, reason } => {
             pending.drain(..settled);
             if state.failed.as_ref() != Some(&reason) {
-                (store.options.log)(&format!("{path}: is tried again later: {reason}"));
+                (store.options.log)(
+                    Level::Error,
+                    &format!("{path}: is tried again later: {reason}"),
+                );
             }
             state.failed = Some(reason);
             store.counters.write_errors.fetch_add(1, Relaxed);
@@ -261,7 +265,10 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
             let since = std::mem::take(&mut state.pending);
             store.pending_bytes.fetch_sub(since.len(), Relaxed);
             let text = "the file no longer exists";
-            (store.options.log)(&format!("{path}: {text}, {lost} updates are lost"));
+            (store.options.log)(
+                Level::Error,
+                &format!("{path}: {text}, {lost} updates are lost"),
+            );
             state.failed = Some(text.into());
             store.counters.dropped.fetch_add(lost as u64, Relaxed);
             pending.clear();
@@ -413,7 +420,10 @@ fn take_all(
                 // The first is told; of a source that errs each time, all would be too many.
                 if counters.refused.fetch_add(1, Relaxed) < TOLD {
                     let path = String::from_utf8_lossy(path);
-                    (store.options.log)(&format!("{path}: an update is refused: {error}"));
+                    (store.options.log)(
+                        Level::Error,
+                        &format!("{path}: an update is refused: {error}"),
+                    );
                 }
                 settled += place + 1;
             }

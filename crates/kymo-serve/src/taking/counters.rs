@@ -21,8 +21,12 @@ pub enum Rejected {
     Repeated,
     /// It is too far ahead of the clock.
     Future,
+    /// It is before 1980: no database begins so early.
+    Ancient,
     /// There is no room.
     Full,
+    /// Too much of its sender waits for databases.
+    Waiting,
     /// The database takes integers only.
     NotInteger,
     /// A rule drops its series.
@@ -38,11 +42,13 @@ pub enum Rejected {
 }
 
 impl Rejected {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Past,
         Self::Repeated,
         Self::Future,
+        Self::Ancient,
         Self::Full,
+        Self::Waiting,
         Self::NotInteger,
         Self::ByRule,
         Self::TooMany,
@@ -57,7 +63,9 @@ impl Rejected {
             Self::Past => "past",
             Self::Repeated => "repeated",
             Self::Future => "future",
+            Self::Ancient => "ancient",
             Self::Full => "full",
+            Self::Waiting => "waiting",
             Self::NotInteger => "not_integer",
             Self::ByRule => "rule",
             Self::TooMany => "series_limit",
@@ -69,7 +77,7 @@ impl Rejected {
 
     /// Whether the sender may try again later, and whether it has lost nothing.
     pub(super) const fn is_temporary(self) -> bool {
-        matches!(self, Self::Full | Self::Forgotten)
+        matches!(self, Self::Full | Self::Waiting | Self::Forgotten)
     }
 
     /// Whether the sender has lost nothing that it should hear of.
@@ -81,10 +89,20 @@ impl Rejected {
 impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Past => "its time is not after the newest sample of the series",
+            Self::Past => {
+                "its time is not after the newest sample of the series: send samples in the order of their times"
+            }
             Self::Repeated => "the series has a sample of this time",
-            Self::Future => "its time is further ahead of the clock than `write.future-limit`",
+            Self::Future => {
+                "its time is further ahead of the clock than `write.future-limit`: check the unit of times and both clocks"
+            }
+            Self::Ancient => {
+                "its time is before 1980: check the unit of times (`precision` of InfluxDB) and the sender's clock"
+            }
             Self::Full => "there is no room for more updates (`write.most-pending-mib`)",
+            Self::Waiting => {
+                "too much of its sender waits until its databases are created; try again later"
+            }
             Self::NotInteger => "its database takes integers only",
             Self::ByRule => "a rule drops its series",
             Self::TooMany => "there are as many series as `series.most-series` allows",

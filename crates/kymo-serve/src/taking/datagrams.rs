@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
@@ -15,8 +15,10 @@ use kymo_io::reason;
 use nix::errno::Errno;
 
 use super::counters::Counters;
-use super::options::Endpoint;
-use crate::listen::{Running, Stop, stop};
+use super::options::{Endpoint, Options, Protocol};
+use crate::activation::HandedDatagrams;
+use crate::listen::{Access, Running, Stop, stop};
+use crate::log::Level;
 use crate::log_limiter::LogLimiter;
 use crate::network::socket::Bound;
 use crate::store::Log;
@@ -34,12 +36,13 @@ const LAST_ROUNDS: usize = 1 << 10;
 #[derive(Debug)]
 enum DatagramSocket {
     Udp(Bound),
-    Unix(UnixDatagram, PathBuf),
+    /// The path is removed when it is closed, if there is one.
+    Unix(UnixDatagram, Option<PathBuf>),
 }
 
 impl Drop for DatagramSocket {
     fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
+        if let Self::Unix(_, Some(path)) = self {
             // Somebody else may have removed it.
             let _ = std::fs::remove_file(path);
         }
@@ -88,12 +91,16 @@ pub(super) struct Receiver {
     socket: DatagramSocket,
     /// What was asked for.
     pub(super) endpoint: Endpoint,
+    /// Whether it was there before the daemon.
+    is_handed: bool,
 }
 
 /// A socket and the thread that receives there.
 #[derive(Debug)]
 pub(super) struct Receiving {
     pub(super) endpoint: Endpoint,
+    /// Whether it was there before the daemon: no configuration has named it.
+    pub(super) is_handed: bool,
     running: Option<Running>,
     thread: Option<JoinHandle<()>>,
 }
@@ -102,7 +109,7 @@ impl Receiver {
     /// Binds all sockets of an endpoint: as many as its name has addresses.
     pub(super) fn bind(
         endpoint: &Endpoint,
-        mode: u32,
+        access: &Access,
         buffer: usize,
         what: &str,
         log: &Log,
@@ -115,15 +122,19 @@ impl Receiver {
                 for address in addresses {
                     let bound = Bound::new(address, None, &[]).map_err(wrong)?;
                     bound.set_buffer(buffer);
-                    log(&format!("{what} at udp:{address}"));
+                    log(Level::Info, &format!("{what} at udp:{address}"));
                     if !is_loopback(address.ip()) {
-                        log(&format!(
-                            "warning: other machines may reach udp:{address}, where nobody is asked who they are"
-                        ));
+                        log(
+                            Level::Warning,
+                            &format!(
+                                "other machines may reach udp:{address}, where nobody is asked who they are"
+                            ),
+                        );
                     }
                     all.push(Self {
                         socket: DatagramSocket::Udp(bound),
                         endpoint: endpoint.clone(),
+                        is_handed: false,
                     });
                 }
                 if all.is_empty() {
@@ -131,16 +142,56 @@ impl Receiver {
                 }
             }
             Endpoint::Unixgram(path) => {
-                let socket = crate::listen::bind_datagrams(path, mode).map_err(wrong)?;
-                log(&format!("{what} at {endpoint}"));
+                let socket = crate::listen::bind_datagrams(path, access).map_err(wrong)?;
+                log(Level::Info, &format!("{what} at {endpoint}"));
                 all.push(Self {
-                    socket: DatagramSocket::Unix(socket, path.clone()),
+                    socket: DatagramSocket::Unix(socket, Some(path.clone())),
                     endpoint: endpoint.clone(),
+                    is_handed: false,
                 });
             }
             Endpoint::Stream(_) => {}
         }
         Ok(all)
+    }
+
+    /// One that systemd has bound, and what is spoken there.
+    pub(super) fn handed(
+        handed: HandedDatagrams,
+        options: &Options,
+        log: &Log,
+    ) -> Result<(Protocol, Self), String> {
+        let wrong = |error: io::Error| format!("a socket from systemd: {}", reason(&error));
+        let (protocol, socket, endpoint) = match handed {
+            HandedDatagrams::Udp(protocol, socket) => {
+                let address = socket.local_addr().map_err(wrong)?;
+                socket.set_nonblocking(true).map_err(wrong)?;
+                let bound = Bound::handed(socket).map_err(wrong)?;
+                let listens = options.line_listens();
+                if let Some((_, listen)) = listens.iter().find(|(it, _)| *it == protocol) {
+                    bound.set_buffer(listen.receive_buffer);
+                }
+                let endpoint = Endpoint::Udp(address.ip().to_string(), address.port());
+                (protocol, DatagramSocket::Udp(bound), endpoint)
+            }
+            HandedDatagrams::Unix(protocol, socket) => {
+                socket.set_nonblocking(true).map_err(wrong)?;
+                let address = socket.local_addr().map_err(wrong)?;
+                let path = address.as_pathname().map(Path::to_path_buf);
+                let endpoint = Endpoint::Unixgram(path.unwrap_or_default());
+                (protocol, DatagramSocket::Unix(socket, None), endpoint)
+            }
+        };
+        log(
+            Level::Info,
+            &format!("{} at {endpoint}, from systemd", protocol.name()),
+        );
+        let receiver = Self {
+            socket,
+            endpoint,
+            is_handed: true,
+        };
+        Ok((protocol, receiver))
     }
 
     /// Begins to receive.
@@ -152,12 +203,13 @@ impl Receiver {
         mut take: impl Take + 'static,
     ) -> io::Result<Receiving> {
         let (running, stop) = stop()?;
-        let endpoint = self.endpoint.clone();
+        let (endpoint, is_handed) = (self.endpoint.clone(), self.is_handed);
         let thread = std::thread::Builder::new().name(name.to_owned());
         let thread =
             thread.spawn(move || self.receive(&stop, &counters, &log_limiter, &mut take))?;
         Ok(Receiving {
             endpoint,
+            is_handed,
             running: Some(running),
             thread: Some(thread),
         })

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use memchr::memrchr;
 
-use crate::listen::Stream;
+use crate::listen::{FIRST_BYTE, Stream};
 
 /// The longest line.
 pub(super) const LONGEST_LINE: usize = 1 << 16;
@@ -22,7 +22,8 @@ pub(super) enum Piece<'a> {
     TooLong(&'a [u8]),
 }
 
-/// Gives whole lines of a connection to `take` until it ends, or nothing has come for `idle_timeout`.
+/// Gives whole lines of a connection to `take` until it ends, nothing has come for `idle_timeout`, or nothing at all
+/// within [`FIRST_BYTE`].
 ///
 /// # Errors
 ///
@@ -38,12 +39,18 @@ pub(super) fn read(
     // Whether the line at hand was too long.
     let mut is_skipping = false;
     let mut latest = Instant::now();
+    let mut has_come = false;
     loop {
         let count = match stream.read(&mut buffer[length..]) {
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                if latest.elapsed() >= idle_timeout {
+                let timeout = if has_come {
+                    idle_timeout
+                } else {
+                    idle_timeout.min(FIRST_BYTE)
+                };
+                if latest.elapsed() >= timeout {
                     return Ok(());
                 }
                 continue;
@@ -57,6 +64,7 @@ pub(super) fn read(
             }
             return Ok(());
         }
+        has_come = true;
         latest = Instant::now();
         let end = length + count;
         let whole = memrchr(b'\n', &buffer[length..end]).map(|at| length + at + 1);

@@ -32,10 +32,11 @@ use kymo_io::reason;
 use kymo_metrics::influx::Precision;
 use kymo_metrics::{Fault, Problem, Sink as _, graphite, influx};
 
+use crate::activation::HandedDatagrams;
 use crate::daemon;
 use crate::listen::{Server, Socket, Stream};
 use crate::log_limiter::LogLimiter;
-use crate::metrics::Page;
+use crate::metrics::{MOST_SENDERS, Page};
 use crate::store::{Log, LogOf, Store};
 use crate::sync::{lock, wait_until};
 use counters::AllCounters;
@@ -55,6 +56,8 @@ const FORGET_PERIOD: Duration = Duration::from_secs(60);
 pub(crate) struct Shared {
     table: Table,
     counters: AllCounters,
+    /// Bytes of names that sessions remember.
+    remembered: AtomicUsize,
     latest: Mutex<Arc<Options>>,
     /// How many options there were before the latest.
     generation: AtomicUsize,
@@ -121,10 +124,22 @@ impl Taking {
         store: &Arc<Store>,
         log: &Log,
     ) -> Result<Self, String> {
+        Self::start_with(options, sockets, Vec::new(), store, log)
+    }
+
+    /// The same, with sockets of datagrams that were there before.
+    pub(crate) fn start_with(
+        options: &Options,
+        sockets: &dyn Fn(&str) -> Vec<Arc<Socket>>,
+        handed: Vec<HandedDatagrams>,
+        store: &Arc<Store>,
+        log: &Log,
+    ) -> Result<Self, String> {
         let told = |error: io::Error| reason(&error);
         let shared = Arc::new(Shared {
             table: Table::new(store, log),
             counters: AllCounters::default(),
+            remembered: AtomicUsize::new(0),
             latest: Mutex::new(Arc::new(options.clone())),
             generation: AtomicUsize::new(0),
             ends: Mutex::new(false),
@@ -167,7 +182,10 @@ impl Taking {
             };
             taking.servers.push((name, server.map_err(told)?));
         }
-        let plan = taking.plan(options)?;
+        let mut plan = taking.plan(options)?;
+        for handed in handed {
+            plan.receivers.push(Receiver::handed(handed, options, log)?);
+        }
         taking.take(plan)?;
         Ok(taking)
     }
@@ -217,8 +235,8 @@ impl Taking {
                 if there.iter().any(is_there) {
                     continue;
                 }
-                let (mode, buffer) = (listen.streams.mode, listen.receive_buffer);
-                let bound = Receiver::bind(endpoint, mode, buffer, protocol.name(), &self.log.0)?;
+                let (access, buffer) = (&listen.streams.access, listen.receive_buffer);
+                let bound = Receiver::bind(endpoint, access, buffer, protocol.name(), &self.log.0)?;
                 receivers.extend(bound.into_iter().map(|it| (protocol, it)));
             }
         }
@@ -257,7 +275,9 @@ impl Taking {
         let mut receiving = lock(&self.receiving);
         receiving.retain(|(protocol, it)| {
             let mut listens = options.line_listens().into_iter();
-            listens.any(|(of, listen)| of == *protocol && listen.datagrams.contains(&it.endpoint))
+            it.is_handed
+                || listens
+                    .any(|(of, listen)| of == *protocol && listen.datagrams.contains(&it.endpoint))
         });
         for (protocol, receiver) in plan.receivers {
             let listener = receiver.endpoint.to_string();
@@ -348,6 +368,7 @@ impl daemon::Source for Taking {
             "Samples lost, as their database could not be created.",
             table.dropped.load(Relaxed),
         );
+        page.senders("taken", &table.largest_senders(MOST_SENDERS));
         Shared::statsd_metrics(page, &self.statsd);
         for (name, server) in self.servers() {
             let name = name.replace('-', "_");

@@ -11,6 +11,8 @@ use kymo_metrics::{Key, Kind};
 use super::rules::Rules;
 use super::template::Template;
 use crate::config::Listen;
+use crate::expire::ExpireRule;
+use crate::query::naming;
 
 /// A protocol of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -211,7 +213,7 @@ pub struct HttpListen {
 
 impl Default for HttpListen {
     fn default() -> Self {
-        let mut listen = Listen::nowhere(0o660);
+        let mut listen = Listen::nowhere_http();
         // Each may have a request in memory.
         listen.connections = 100;
         Self {
@@ -223,12 +225,24 @@ impl Default for HttpListen {
 }
 
 /// InfluxDB's line protocol.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct InfluxOptions {
     /// Requests of HTTP.
     pub http: HttpListen,
     /// Lines without HTTP, with times in nanoseconds.
     pub lines: LineListen,
+}
+
+impl Default for InfluxOptions {
+    fn default() -> Self {
+        let mut options = Self {
+            http: HttpListen::default(),
+            lines: LineListen::default(),
+        };
+        // Their table has one key for both.
+        options.http.listen.idle_timeout = options.lines.idle_timeout;
+        options
+    }
 }
 
 /// OTLP.
@@ -249,12 +263,18 @@ pub struct Target {
     pub port: u16,
     /// The path, with what follows it.
     pub path: String,
+    /// Whether it is asked by TLS.
+    pub is_encrypted: bool,
 }
 
 impl Target {
-    /// Reads `http://HOST:PORT/PATH`, or `HOST:PORT` for the path `/metrics`.
+    /// Reads `http://HOST:PORT/PATH`, `https://HOST:PORT/PATH`, or `HOST:PORT` for the path `/metrics`.
     pub fn parse(text: &str) -> Option<Self> {
-        let rest = text.strip_prefix("http://").unwrap_or(text);
+        let (is_encrypted, rest) = match text.strip_prefix("https://") {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix("http://").unwrap_or(text)),
+        };
+        let port = if is_encrypted { 443 } else { 80 };
         if rest.contains("://") || rest.contains(|char: char| char.is_whitespace()) {
             return None;
         }
@@ -264,11 +284,12 @@ impl Target {
             "" => "/metrics",
             path => path,
         };
-        match Address::parse(authority, Some(80))? {
+        match Address::parse(authority, Some(port))? {
             Address::Tcp(host, port) => Some(Self {
                 host,
                 port,
                 path: path.to_owned(),
+                is_encrypted,
             }),
             Address::Unix(_) => None,
         }
@@ -277,7 +298,8 @@ impl Target {
     /// Its address as a whole.
     pub fn url(&self) -> String {
         let address = Address::Tcp(self.host.clone(), self.port);
-        format!("http://{address}{}", self.path)
+        let scheme = if self.is_encrypted { "https" } else { "http" };
+        format!("{scheme}://{address}{}", self.path)
     }
 }
 
@@ -300,6 +322,21 @@ pub struct ScrapeOptions {
     pub honor_timestamps: bool,
     /// Bytes of an answer.
     pub most_answer: usize,
+    /// A file with the token that targets are shown.
+    pub token_file: Option<PathBuf>,
+    /// How targets are asked by TLS.
+    pub tls: ScrapeTls,
+}
+
+/// How targets are asked by TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScrapeTls {
+    /// Certificates of whom targets must have one of, in PEM; those that the system trusts if there are none.
+    pub ca: Option<PathBuf>,
+    /// A certificate that targets are shown, in PEM.
+    pub certificate: Option<PathBuf>,
+    /// Its private key, in PEM.
+    pub key: Option<PathBuf>,
 }
 
 impl Default for ScrapeOptions {
@@ -313,6 +350,8 @@ impl Default for ScrapeOptions {
             honor_labels: false,
             honor_timestamps: true,
             most_answer: 32 << 20,
+            token_file: None,
+            tls: ScrapeTls::default(),
         }
     }
 }
@@ -383,12 +422,17 @@ impl Options {
     }
 
     /// What the rules say of a name, for each protocol that is taken, or for all if none is: `NAME{LABEL="VALUE"}`, or
-    /// a path of Graphite.
+    /// a path of Graphite. `expire` are the rules by which databases are removed.
     ///
     /// # Errors
     ///
     /// What is wrong with the name.
-    pub fn explain(&self, name: &str, data: &std::path::Path) -> Result<String, String> {
+    pub fn explain(
+        &self,
+        name: &str,
+        data: &std::path::Path,
+        expire: &[ExpireRule],
+    ) -> Result<String, String> {
         let key = Key::parse(name).map_err(|problem| format!("`{name}`: {problem}"))?;
         let mut text = String::new();
         for protocol in Protocol::ALL {
@@ -398,6 +442,11 @@ impl Options {
             let verdict = self.rules.verdict(protocol, &key);
             text.push_str(&format!("{}: {key}\n", protocol.name()));
             text.push_str(&verdict.explain(Kind::Gauge, data));
+            if verdict.path.is_some() {
+                let labels = naming::key_labels(&key, b"value", false);
+                let expires = crate::expire::explain(expire, &labels);
+                text.push_str(&format!("  removed:      {expires}\n"));
+            }
         }
         Ok(text)
     }
@@ -464,7 +513,9 @@ mod tests {
             ("h:9100", Some("http://h:9100/metrics")),
             ("http://h/a?b=c", Some("http://h:80/a?b=c")),
             ("http://[::1]:1/", Some("http://[::1]:1/")),
-            ("https://h", None),
+            ("https://h", Some("https://h:443/metrics")),
+            ("https://h:9100/x", Some("https://h:9100/x")),
+            ("ftp://h", None),
             ("h:1/a b", None),
             ("/a", None),
         ] {

@@ -29,8 +29,10 @@ pub(super) fn serve(shared: &Arc<Shared>, protocol: Protocol, stream: Stream) {
     let limits = Limits {
         body: listen.most_request,
         time: listen.timeout,
+        idle: listen.listen.idle_timeout,
     };
-    http::serve(stream, &limits, &mut |request| {
+    let token_file = listen.listen.token_file.as_deref();
+    http::serve(stream, &limits, token_file, &mut |request| {
         answer(&request, protocol, listen, &mut session)
     });
 }
@@ -119,12 +121,23 @@ fn write(
         Ok(body) => take(body.as_deref().unwrap_or(&request.body), session),
         Err(status) => {
             let problem = Problem::Damaged(match status {
-                415 => "expected Content-Encoding gzip, snappy or none",
-                413 => "the body is longer than `most-request-mib` when it is decompressed",
+                415 => {
+                    "expected Content-Encoding gzip, snappy or none: set another compression in the sender"
+                }
+                413 => {
+                    "the body is longer than `most-request-mib` when it is decompressed: send less at once"
+                }
                 _ => "the body cannot be decompressed",
             });
-            session.fault(Fault::new(0, problem, b""));
-            HttpAnswer::text(*status, &format!("{problem}\n"))
+            // What was found: the encoding, else the body itself.
+            let found = if *status == 415 {
+                request.content_encoding.as_bytes()
+            } else {
+                b""
+            };
+            let fault = Fault::new(0, problem, found);
+            session.fault(fault);
+            HttpAnswer::text(*status, &format!("{}\n", fault.text()))
         }
     };
     if session.commit().is_err() {
@@ -196,9 +209,11 @@ fn take_remote_write(request: &HttpRequest, body: &[u8], session: &mut Session) 
         content_type => Version::of_content_type(content_type),
     };
     let Some(version) = version else {
-        let text = "expected Content-Type application/x-protobuf, with proto=prometheus.WriteRequest \
-                    or proto=io.prometheus.write.v2.Request\n";
-        return HttpAnswer::text(415, text);
+        return wrong_type(
+            request,
+            "application/x-protobuf, with proto=prometheus.WriteRequest or proto=io.prometheus.write.v2.Request",
+            session,
+        );
     };
     remote_write::parse(body, version, session);
     let summary = &session.summary;
@@ -222,8 +237,8 @@ fn take_remote_write(request: &HttpRequest, body: &[u8], session: &mut Session) 
 
 fn take_otlp(request: &HttpRequest, body: &[u8], session: &mut Session) -> HttpAnswer {
     let Some(encoding) = Encoding::of_content_type(&request.content_type) else {
-        let text = "expected Content-Type application/x-protobuf or application/json\n";
-        return HttpAnswer::text(415, text);
+        let expected = "application/x-protobuf or application/json";
+        return wrong_type(request, expected, session);
     };
     let options: Arc<Options> = Arc::clone(session.options());
     otlp::parse(body, encoding, &options.otlp.attributes, session);
@@ -243,6 +258,15 @@ fn take_otlp(request: &HttpRequest, body: &[u8], session: &mut Session) -> HttpA
             ..HttpAnswer::text(200, "")
         },
     }
+}
+
+/// The answer to a body of another type, which is logged like faults in bodies.
+fn wrong_type(request: &HttpRequest, expected: &'static str, session: &mut Session) -> HttpAnswer {
+    let found = request.content_type.as_bytes();
+    let fault = Fault::new(0, Problem::Syntax(expected), found);
+    session.fault(fault);
+    let text = format!("Content-Type: {}\n", fault.text());
+    HttpAnswer::text(415, &text)
 }
 
 /// The message that answers an export: empty if all was taken.

@@ -78,8 +78,12 @@ impl Selector {
     }
 
     fn matches(&self, protocol: Protocol, labels: &Labels) -> bool {
-        (self.protocols.is_empty() || self.protocols.contains(&protocol))
-            && self.matchers.iter().all(|it| it.matches(labels))
+        (self.protocols.is_empty() || self.protocols.contains(&protocol)) && self.selects(labels)
+    }
+
+    /// Whether it is for a series of some protocol.
+    pub(crate) fn selects(&self, labels: &Labels) -> bool {
+        self.matchers.iter().all(|it| it.matches(labels))
     }
 }
 

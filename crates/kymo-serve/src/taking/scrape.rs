@@ -14,6 +14,7 @@ use super::options::{ScrapeOptions, Target};
 use super::session::{Session, now};
 use super::{Protocol, Shared};
 use crate::http::{Limits, dechunk};
+use crate::log::Level;
 use crate::sync::{lock, wait_until};
 
 /// The largest head of an answer.
@@ -109,6 +110,13 @@ fn run(shared: &Arc<Shared>, job: &ScrapeOptions, target: &Target, ends: &(Mutex
                 0
             }
         };
+        if answer.is_ok() && !was_up {
+            let log = &shared.table.store.options().log;
+            log(
+                Level::Info,
+                &format!("scrape of {}: it answers again", target.url()),
+            );
+        }
         was_up = answer.is_ok();
         for (name, value) in [
             ("up", f64::from(u8::from(answer.is_ok()))),
@@ -149,18 +157,118 @@ fn until_next(interval: Duration, name: &str) -> Duration {
     Duration::from_nanos(u64::try_from(interval - past).unwrap_or(u64::MAX))
 }
 
+/// A connection to a target.
+trait Connection: Read + Write {
+    /// What is below the encryption, if there is one.
+    fn socket(&self) -> &TcpStream;
+}
+
+impl Connection for TcpStream {
+    fn socket(&self) -> &TcpStream {
+        self
+    }
+}
+
+#[cfg(feature = "tls")]
+impl Connection for rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+    fn socket(&self) -> &TcpStream {
+        &self.sock
+    }
+}
+
+/// Encrypts the connection to a target.
+#[cfg(feature = "tls")]
+fn encrypt(
+    target: &Target,
+    job: &ScrapeOptions,
+    stream: TcpStream,
+) -> Result<Box<dyn Connection>, String> {
+    use crate::listen::tls::Connector;
+    let own = job.tls.certificate.as_deref().zip(job.tls.key.as_deref());
+    // The files are read each time: certificates are renewed.
+    let connector = Connector::read(job.tls.ca.as_deref(), own)?;
+    Ok(Box::new(connector.connect(&target.host, stream)?))
+}
+
+#[cfg(not(feature = "tls"))]
+fn encrypt(_: &Target, _: &ScrapeOptions, _: TcpStream) -> Result<Box<dyn Connection>, String> {
+    Err(crate::config::NO_TLS.to_owned())
+}
+
+/// Connects to a target, and says what to do if that fails.
+fn connect(target: &Target, job: &ScrapeOptions) -> Result<Box<dyn Connection>, String> {
+    let addresses = (target.host.as_str(), target.port).to_socket_addrs();
+    let addresses = addresses.map_err(|error| {
+        let reason = reason(&error);
+        format!("{reason}; check the name of the target")
+    })?;
+    let mut failed = "the name has no address; check the name of the target".to_owned();
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, job.timeout) {
+            Ok(stream) if target.is_encrypted => return encrypt(target, job, stream),
+            Ok(stream) => return Ok(Box::new(stream)),
+            Err(error) => {
+                let remedy = match error.kind() {
+                    io::ErrorKind::ConnectionRefused => {
+                        "nothing listens there: is the exporter running, and is the port right?"
+                    }
+                    io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                        "nothing answers: check the address and firewalls, or set `scrape.timeout`"
+                    }
+                    _ => "check the address and the network",
+                };
+                failed = format!("{}; {remedy}", reason(&error));
+            }
+        }
+    }
+    Err(failed)
+}
+
+/// What is said if an answer takes too long.
+fn too_slow(job: &ScrapeOptions) -> String {
+    format!(
+        "no whole answer within {} s; set a longer `scrape.timeout`, or have the target show less",
+        job.timeout.as_secs_f64()
+    )
+}
+
 /// Asks a target once: the format of its answer, and the text.
 fn fetch(target: &Target, job: &ScrapeOptions) -> Result<(Format, Vec<u8>), String> {
     let end = Instant::now() + job.timeout;
-    let told = |error: io::Error| reason(&error);
-    let mut addresses = (target.host.as_str(), target.port)
-        .to_socket_addrs()
-        .map_err(told)?;
-    let address = addresses.next().ok_or("the name has no address")?;
-    let mut stream = TcpStream::connect_timeout(&address, job.timeout).map_err(told)?;
-    stream.set_write_timeout(Some(job.timeout)).map_err(told)?;
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => too_slow(job),
+        io::ErrorKind::InvalidData => format!(
+            "{}; check that the target speaks TLS, and `scrape.ca` and the name in its certificate",
+            reason(&error)
+        ),
+        _ => format!(
+            "{} while it was asked; see the target's own log",
+            reason(&error)
+        ),
+    };
+    let mut stream = connect(target, job)?;
+    let socket = stream.socket();
+    socket
+        .set_write_timeout(Some(job.timeout))
+        .and_then(|()| socket.set_read_timeout(Some(job.timeout)))
+        .map_err(failed)?;
+    let authorization = match &job.token_file {
+        None => String::new(),
+        Some(path) => {
+            let token = std::fs::read_to_string(path)
+                .map_err(|error| format!("`{}`: {}", path.display(), reason(&error)))?;
+            let token = token.trim();
+            if token.is_empty() || token.contains(|char: char| char.is_control()) {
+                return Err(format!(
+                    "`{}` has no token, expected one line",
+                    path.display()
+                ));
+            }
+            format!("Authorization: Bearer {token}\r\n")
+        }
+    };
     let request = format!(
-        "GET {} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: kymo/{}\r\nAccept: {ACCEPT}\r\n\
+        "GET {} HTTP/1.1\r\nHost: {}:{}\r\nUser-Agent: kymo/{}\r\nAccept: {ACCEPT}\r\n{authorization}\
          X-Prometheus-Scrape-Timeout-Seconds: {}\r\nConnection: close\r\n\r\n",
         target.path,
         target.host,
@@ -168,24 +276,27 @@ fn fetch(target: &Target, job: &ScrapeOptions) -> Result<(Format, Vec<u8>), Stri
         env!("CARGO_PKG_VERSION"),
         job.timeout.as_secs_f64(),
     );
-    stream.write_all(request.as_bytes()).map_err(told)?;
+    stream.write_all(request.as_bytes()).map_err(failed)?;
+    stream.flush().map_err(failed)?;
     let mut bytes = Vec::new();
     loop {
         let rest = end.saturating_duration_since(Instant::now());
         if rest.is_zero() {
-            return Err(format!(
-                "no whole answer within {} s",
-                job.timeout.as_secs_f64()
-            ));
+            return Err(too_slow(job));
         }
-        stream.set_read_timeout(Some(rest)).map_err(told)?;
+        stream
+            .socket()
+            .set_read_timeout(Some(rest))
+            .map_err(failed)?;
         let length = bytes.len();
         bytes.resize(length + PIECE, 0);
         let count = stream.read(&mut bytes[length..]);
         bytes.truncate(length + *count.as_ref().unwrap_or(&0));
         match count {
             Ok(0) => break,
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(told(error)),
+            // The end of a connection that was encrypted, and not closed first: lengths show whether all is there.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(failed(error)),
             _ => {}
         }
         if bytes.len() > 2 * job.most_answer + MOST_HEAD {
@@ -197,7 +308,7 @@ fn fetch(target: &Target, job: &ScrapeOptions) -> Result<(Format, Vec<u8>), Stri
 
 fn too_long(job: &ScrapeOptions) -> String {
     format!(
-        "the answer is longer than `scrape.most-answer-mib`, {} MiB",
+        "the answer is longer than `scrape.most-answer-mib`, {} MiB; set more, or have the target show less",
         job.most_answer >> 20
     )
 }
@@ -208,11 +319,30 @@ fn read_answer(bytes: &[u8], job: &ScrapeOptions) -> Result<(Format, Vec<u8>), S
     let mut response = httparse::Response::new(&mut headers);
     let length = match response.parse(&bytes[..bytes.len().min(MOST_HEAD)]) {
         Ok(httparse::Status::Complete(length)) => length,
-        _ => return Err("the answer is not one of HTTP/1".to_owned()),
+        // What TLS answers to a request that is not encrypted.
+        _ if matches!(bytes, [0x15, 3, ..]) => {
+            return Err("the target speaks TLS; write it as https://HOST:PORT/PATH".to_owned());
+        }
+        _ if bytes.is_empty() => {
+            let text = "the target closed the connection without an answer; does it speak HTTP there, or TLS?";
+            return Err(text.to_owned());
+        }
+        _ => {
+            return Err("the answer is not one of HTTP/1; check the port of the target".to_owned());
+        }
     };
     if response.code != Some(200) {
         let status = response.code.unwrap_or_default();
-        return Err(format!("the answer has the status {status}, expected 200"));
+        let remedy = match status {
+            301 | 302 | 307 | 308 => "it leads elsewhere: write that address as the target",
+            400 => "if the target speaks TLS, write it as https://HOST:PORT/PATH",
+            401 | 403 => "set `scrape.token-file`, or a certificate that the target knows",
+            404 => "check the path of the target",
+            _ => "see the target's own log",
+        };
+        return Err(format!(
+            "the answer has the status {status}, expected 200; {remedy}"
+        ));
     }
     let header = |name: &str| {
         let mut all = response.headers.iter();
@@ -276,13 +406,26 @@ mod tests {
             ),
             (
                 b"HTTP/1.1 200 OK\r\n\r\n0123456789a",
-                Err("the answer is longer than `scrape.most-answer-mib`, 0 MiB"),
+                Err(
+                    "the answer is longer than `scrape.most-answer-mib`, 0 MiB; set more, or have the target show less",
+                ),
             ),
             (
                 b"HTTP/1.1 500 No\r\n\r\n",
-                Err("the answer has the status 500, expected 200"),
+                Err("the answer has the status 500, expected 200; see the target's own log"),
             ),
-            (b"SSH-2.0", Err("the answer is not one of HTTP/1")),
+            (
+                b"HTTP/1.1 404 No\r\n\r\n",
+                Err("the answer has the status 404, expected 200; check the path of the target"),
+            ),
+            (
+                b"SSH-2.0",
+                Err("the answer is not one of HTTP/1; check the port of the target"),
+            ),
+            (
+                b"\x15\x03\x03\x00\x02\x02\x46",
+                Err("the target speaks TLS; write it as https://HOST:PORT/PATH"),
+            ),
         ] {
             assert_eq!(read_answer(bytes, &job), found.map_err(str::to_owned));
         }

@@ -18,7 +18,7 @@ use super::counters::{Created, Rejected};
 use super::options::SeriesLimits;
 use super::rules::Rules;
 use super::{Options, Protocol};
-use crate::creation::{Creation, MOST_OF_ALL, MOST_OF_ONE};
+use crate::creation::{Creation, MOST_OF_ONE};
 use crate::log_limiter::LogLimiter;
 use crate::senders::Senders;
 use crate::series_index::Claim;
@@ -45,6 +45,8 @@ pub(super) struct Series {
     profile: super::rules::Profile,
     kind: Kind,
     sender: Option<IpAddr>,
+    /// How many series it counts as.
+    weight: usize,
     /// When the last sample came, in seconds since the table was made.
     touched: AtomicU64,
     state: Mutex<State>,
@@ -85,6 +87,14 @@ impl Opened {
     }
 }
 
+/// A series whose name and path take more counts as several: so many bytes as one.
+const BYTES_OF_SERIES: usize = 1 << 10;
+
+/// How many series one counts as, of which the bytes of the key are kept twice.
+fn weight(key: &Key, path: &str) -> usize {
+    1 + (2 * key.bytes().len() + path.len()) / BYTES_OF_SERIES
+}
+
 type Shard = Mutex<HashMap<Box<[u8]>, Arc<Series>>>;
 
 /// All series.
@@ -94,10 +104,11 @@ pub(super) struct Table {
     begun: Instant,
     shards: [Shard; SHARDS],
     known: AtomicUsize,
+    /// How many series they count as together.
+    weight: AtomicUsize,
     senders: Mutex<Senders>,
     pub(super) created: Created,
     creation: Creation<Arc<Series>>,
-    waiting_bytes: AtomicUsize,
     /// Of databases that could not be created for those who do not wait.
     pub(super) dropped: AtomicU64,
     ends: AtomicBool,
@@ -120,10 +131,10 @@ impl Table {
             begun: Instant::now(),
             shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
             known: AtomicUsize::new(0),
+            weight: AtomicUsize::new(0),
             senders: Mutex::default(),
             created: Created::default(),
             creation: Creation::default(),
-            waiting_bytes: AtomicUsize::new(0),
             dropped: AtomicU64::new(0),
             ends: AtomicBool::new(false),
             log_limiter: LogLimiter::new(Arc::clone(log)),
@@ -133,6 +144,11 @@ impl Table {
     /// How many series are known.
     pub(super) fn known(&self) -> usize {
         self.known.load(Relaxed)
+    }
+
+    /// Senders with the most series, and how many series and bytes of databases each has brought.
+    pub(super) fn largest_senders(&self, most: usize) -> Vec<(IpAddr, usize, u64)> {
+        lock(&self.senders).largest(most)
     }
 
     /// How many wait for their databases.
@@ -168,13 +184,14 @@ impl Table {
             most_series_per_sender,
             ..
         } = options.limits;
-        if self.known() >= most_series {
+        if self.weight.load(Relaxed) >= most_series {
             return Err(Rejected::TooMany);
         }
         let verdict = options.rules.verdict(protocol, key);
         let path = verdict.path.ok_or(Rejected::ByRule)?;
+        let weight = weight(key, &path);
         if let Some(sender) = sender
-            && !lock(&self.senders).add_series(sender, most_series_per_sender)
+            && !lock(&self.senders).add_series(sender, weight, most_series_per_sender)
         {
             return Err(Rejected::TooManyOfSender);
         }
@@ -184,11 +201,13 @@ impl Table {
             profile: verdict.profile,
             kind,
             sender,
+            weight,
             touched: AtomicU64::new(self.seconds()),
             state: Mutex::default(),
         });
         shard.insert(name.into(), Arc::clone(&series));
         self.known.fetch_add(1, Relaxed);
+        self.weight.fetch_add(weight, Relaxed);
         Ok(series)
     }
 
@@ -197,16 +216,18 @@ impl Table {
         let now = self.seconds();
         for shard in &self.shards {
             let mut shard = lock(shard);
-            let before = shard.len();
+            let (before, mut gone) = (shard.len(), 0);
             shard.retain(|_, series| {
                 let idle = now.saturating_sub(series.touched.load(Relaxed));
                 let stays = !all && idle < IDLE_SECONDS;
+                gone += if stays { 0 } else { series.weight };
                 if let Some(sender) = series.sender.filter(|_| !stays) {
-                    lock(&self.senders).remove_series(sender);
+                    lock(&self.senders).remove_series(sender, series.weight);
                 }
                 stays
             });
             self.known.fetch_sub(before - shard.len(), Relaxed);
+            self.weight.fetch_sub(gone, Relaxed);
         }
     }
 
@@ -414,9 +435,6 @@ impl Series {
         number: Number,
     ) -> Outcome {
         let before = state.waiting.len();
-        if before >= MOST_OF_ONE || table.waiting_bytes.load(Relaxed) >= MOST_OF_ALL {
-            return Outcome::Rejected(Rejected::Full, None);
-        }
         // Of which kind the database takes them, is known when it is there.
         let value = match number {
             Number::Float(float) => Value::Gauge(float),
@@ -430,9 +448,12 @@ impl Series {
         };
         update.encode(&mut state.waiting);
         let added = state.waiting.len() - before;
-        table.waiting_bytes.fetch_add(added, Relaxed);
+        if before >= MOST_OF_ONE || !table.creation.reserve(self.sender, added) {
+            state.waiting.truncate(before);
+            return Outcome::Rejected(Rejected::Waiting, None);
+        }
         if before == 0 {
-            table.creation.push(Arc::clone(self));
+            table.creation.push(self.sender, Arc::clone(self));
         }
         Outcome::Waits
     }
@@ -440,7 +461,7 @@ impl Series {
     /// Drops what waits for the database; how many samples that are.
     fn drop_waiting(&self, table: &Table) -> u64 {
         let waiting = std::mem::take(&mut lock(&self.state).waiting);
-        table.waiting_bytes.fetch_sub(waiting.len(), Relaxed);
+        table.creation.release(self.sender, waiting.len());
         records(&waiting).count() as u64
     }
 
@@ -457,7 +478,7 @@ impl Series {
         let made = table.find_or_create(self, options, first);
         let mut state = lock(&self.state);
         let waiting = std::mem::take(&mut state.waiting);
-        table.waiting_bytes.fetch_sub(waiting.len(), Relaxed);
+        table.creation.release(self.sender, waiting.len());
         let mut dropped = 0;
         match made {
             Ok(opened) => {

@@ -16,8 +16,16 @@ use crate::store::Group;
 /// Messages of one request that a sender gets.
 const MOST_MESSAGES: usize = 5;
 
+/// The first time that databases have, 1980, in nanoseconds since 1970. What is before was meant in another unit.
+const EARLIEST: i64 = 315_532_800 * 1_000_000_000;
 /// Names that a session remembers beside those of series that are known.
 const MOST_UNKNOWN: usize = 10_000;
+/// Bytes of names that all sessions together remember for each series that may be known, and what one may always
+/// remember. Names that are not remembered are looked up in the common table.
+const REMEMBERED_PER_SERIES: usize = 512;
+const ALWAYS_REMEMBERED: usize = 1 << 16;
+/// What a name takes that is remembered, beside its bytes.
+const REMEMBERED_NAME: usize = 160;
 /// For so long, series that were not taken are not looked at again.
 const RETRY_SECONDS: u64 = 10;
 
@@ -34,6 +42,8 @@ pub(super) struct Session {
     pub(super) waits: bool,
     /// By the names that senders give them.
     met: SequenceCache<Met>,
+    /// Bytes that the names take.
+    remembered: usize,
     group: Group,
     /// Nanoseconds since 1970.
     now: i64,
@@ -109,6 +119,7 @@ impl Session {
             sender,
             waits: false,
             met: SequenceCache::new(),
+            remembered: 0,
             group: Group::new(),
             now: now(),
             seconds: 0,
@@ -131,14 +142,14 @@ impl Session {
         self.counters.requests.fetch_add(1, Relaxed);
         if self.generation != self.shared.generation() {
             (self.options, self.generation) = self.shared.options();
-            self.met.clear();
+            self.forget_names();
         }
         // There may be room by now for series that were not taken.
         if self
             .rejected_since
             .is_some_and(|since| self.seconds > since + RETRY_SECONDS)
         {
-            self.met.clear();
+            self.forget_names();
             self.rejected_since = None;
         }
     }
@@ -183,29 +194,61 @@ impl Session {
         self.counters.samples.fetch_add(taken, Relaxed);
     }
 
-    fn reject(&mut self, rejected: Rejected, key: Option<String>, reason: Option<String>) {
+    /// Counts a sample that was not taken, and says why to those who can be told. A body may have millions of such, so
+    /// texts are made of the first ones only.
+    fn reject(&mut self, rejected: Rejected, series: usize, reason: Option<String>) {
         self.counters.reject(rejected);
         if rejected.is_wanted() {
             return;
         }
         self.summary.is_temporary |= rejected.is_temporary();
+        // Of databases that fail, the table has said why.
+        let is_logged = self.summary.rejected == 0 && rejected != Rejected::Failed;
+        let met = &self.met;
         let text = || {
-            let reason = reason.clone().unwrap_or_else(|| rejected.to_string());
-            match &key {
-                Some(key) => format!("{key}: {reason}"),
-                None => reason,
+            let reason = reason.unwrap_or_else(|| rejected.to_string());
+            match met.at(series) {
+                Met::Series(series, _) => format!("{}: {reason}", series.key()),
+                Met::Rejected(_) => reason,
             }
         };
-        // Of databases that fail, the table has said why.
-        if self.summary.rejected == 0 && rejected != Rejected::Failed {
+        self.summary.add(text);
+        if is_logged && let Some(text) = self.summary.messages.last() {
             self.shared.table.log_limiter.tell(format_args!(
-                "{} at {}: sample not taken: {}",
+                "{} at {}: sample not taken: {text}",
                 self.protocol.name(),
                 self.listener,
-                text(),
             ));
         }
-        self.summary.add(text);
+    }
+
+    /// Forgets the names that were met.
+    fn forget_names(&mut self) {
+        self.met.clear();
+        let remembered = std::mem::take(&mut self.remembered);
+        self.shared.remembered.fetch_sub(remembered, Relaxed);
+    }
+
+    /// Remembers what a name means.
+    fn remember(&mut self, raw: &[u8], met: Met) -> usize {
+        let bytes = raw.len() + REMEMBERED_NAME;
+        let most = self.options.limits.most_series;
+        let most = most.saturating_mul(REMEMBERED_PER_SERIES);
+        let is_full = self.shared.remembered.load(Relaxed).saturating_add(bytes) > most
+            && self.remembered > ALWAYS_REMEMBERED;
+        // Names that do not come again, or that were not taken, are not kept for ever.
+        if is_full || self.met.len() > 2 * self.shared.table.known() + MOST_UNKNOWN {
+            self.forget_names();
+        }
+        self.remembered += bytes;
+        self.shared.remembered.fetch_add(bytes, Relaxed);
+        self.met.insert(raw, met)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.forget_names();
     }
 }
 
@@ -227,15 +270,20 @@ impl Sink for Session {
                 Met::Rejected(rejected)
             }
         };
-        // Names that do not come again, or that were not taken, are not kept for ever.
-        if self.met.len() > 2 * self.shared.table.known() + MOST_UNKNOWN {
-            self.met.clear();
-        }
-        self.met.insert(raw, met)
+        self.remember(raw, met)
     }
 
     fn sample(&mut self, series: usize, at: Option<i64>, number: Number) {
-        let at = time(at.unwrap_or(self.now));
+        let nanos = at.unwrap_or(self.now);
+        if nanos < EARLIEST {
+            let is_shown = self.summary.messages.len() < MOST_MESSAGES;
+            let reason = is_shown.then(|| {
+                let seconds = nanos as f64 / 1e9;
+                format!("found {seconds} s after 1970; {}", Rejected::Ancient)
+            });
+            return self.reject(Rejected::Ancient, series, reason);
+        }
+        let at = time(nanos);
         let outcome = match self.met.at_mut(series) {
             Met::Rejected(rejected) => Outcome::Rejected(*rejected, None),
             Met::Series(series, opened) => {
@@ -272,17 +320,11 @@ impl Sink for Session {
         };
         match outcome {
             Outcome::Taken(_) | Outcome::Waits => self.summary.taken += 1,
-            Outcome::Rejected(rejected, reason) => {
-                let key = match self.met.at(series) {
-                    Met::Series(series, _) => Some(series.key().to_string()),
-                    Met::Rejected(_) => None,
-                };
-                self.reject(rejected, key, reason);
-            }
+            Outcome::Rejected(rejected, reason) => self.reject(rejected, series, reason),
         }
     }
 
-    fn fault(&mut self, fault: Fault) {
+    fn fault(&mut self, fault: Fault<'_>) {
         self.counters.fault(fault.problem);
         self.summary.is_damaged |= matches!(fault.problem, Problem::Damaged(_));
         if self.summary.rejected == 0 {

@@ -39,16 +39,12 @@ impl Statsd {
     pub(super) fn add(&self, text: &[u8], session: &mut Session) {
         use kymo_metrics::Sink as _;
         session.begin(text.len());
-        let mut faults = Vec::new();
-        {
-            let mut aggregator = lock(&self.aggregator);
-            statsd::parse(
-                text,
-                &mut |key, value| aggregator.add(key, value),
-                &mut |fault| faults.push(fault),
-            );
-        }
-        faults.into_iter().for_each(|fault| session.fault(fault));
+        let mut aggregator = lock(&self.aggregator);
+        statsd::parse(
+            text,
+            &mut |key, value| aggregator.add(key, value),
+            &mut |fault| session.fault(fault),
+        );
     }
 
     /// How many names are known, and how many values were not taken.

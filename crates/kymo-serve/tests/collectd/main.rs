@@ -33,7 +33,7 @@ struct Daemon {
 }
 
 fn silent() -> Log {
-    Arc::new(|_| {})
+    Arc::new(|_, _| {})
 }
 
 impl Daemon {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use kymo_io::net::Address;
 use kymo_rrd::Source;
-use kymo_serve::listen::{Server, Socket};
+use kymo_serve::listen::{Access, Server, Socket};
 use kymo_serve::plain::{self, Counters};
 use kymo_serve::store::{Group, Readings, Update};
 use serde_json::Value as Json;
@@ -29,7 +29,7 @@ struct Client {
 impl Client {
     fn new(daemon: &Daemon) -> Self {
         let path = daemon.path("socket");
-        let socket = Socket::bind(&Address::Unix(path.clone()), 0o700).unwrap();
+        let socket = Socket::bind(&Address::Unix(path.clone()), &Access::mode(0o700)).unwrap();
         let counters = Arc::<Counters>::default();
         let server = plain::serve(&[Arc::new(socket)], 10, &daemon.ingest, &counters).unwrap();
         let reader = BufReader::new(UnixStream::connect(path).unwrap());

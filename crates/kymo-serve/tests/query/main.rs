@@ -11,7 +11,7 @@ use kymo_io::net::Address;
 use kymo_rrd::Time;
 use kymo_rrd::engine::{Definition, Smoothing};
 use kymo_serve::daemon::Source as _;
-use kymo_serve::listen::Socket;
+use kymo_serve::listen::{Access, Socket};
 use kymo_serve::query::{Options, Source};
 use kymo_serve::store::{self, Log, Store, Timing, Update};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ impl Drop for Fixture {
 /// A store without databases that writes nothing by itself.
 fn fixture(change: impl FnOnce(&mut Options)) -> Fixture {
     let directory = tempfile::tempdir().unwrap();
-    let log: Log = Arc::new(|_| {});
+    let log: Log = Arc::new(|_, _| {});
     let never = Duration::from_secs(3600);
     let store = Store::open(store::Options {
         timing: Timing {
@@ -48,7 +48,8 @@ fn fixture(change: impl FnOnce(&mut Options)) -> Fixture {
     })
     .unwrap();
     let path = directory.path().join("sock");
-    let socket = Arc::new(Socket::bind(&Address::Unix(path.clone()), 0o600).unwrap());
+    let socket =
+        Arc::new(Socket::bind(&Address::Unix(path.clone()), &Access::mode(0o600)).unwrap());
     let mut options = Options {
         refresh: Duration::ZERO,
         ..Options::default()

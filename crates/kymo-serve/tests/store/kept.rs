@@ -9,7 +9,7 @@ fn listen(options: &mut Options) -> Arc<Mutex<String>> {
     let told = Arc::new(Mutex::new(String::new()));
     options.log = {
         let told = Arc::clone(&told);
-        Arc::new(move |text: &str| *told.lock().unwrap() += &format!("{text}\n"))
+        Arc::new(move |_, text: &str| *told.lock().unwrap() += &format!("{text}\n"))
     };
     told
 }
@@ -181,7 +181,7 @@ fn a_writer_that_panics_goes_on() {
     let panics = Arc::new(AtomicU64::new(1));
     options.log = {
         let panics = Arc::clone(&panics);
-        Arc::new(move |text: &str| {
+        Arc::new(move |_, text: &str| {
             let panics = text.contains("an update is refused") && panics.swap(0, Relaxed) > 0;
             assert!(!panics, "the writer is to go on");
         })

@@ -11,7 +11,7 @@ fn open_with_log(options: Options) -> (Arc<Store>, Arc<Mutex<Vec<String>>>) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&log);
     let store = Store::open(Options {
-        log: Arc::new(move |text| kept.lock().unwrap().push(text.to_owned())),
+        log: Arc::new(move |_, text| kept.lock().unwrap().push(text.to_owned())),
         ..options
     });
     (store.unwrap(), log)

@@ -34,7 +34,7 @@ fn options(directory: &Path) -> Options {
             most_bytes: 1 << 20,
             ..journal::Options::new(directory.join("journal"))
         }),
-        ..Options::new(directory.join("data"), Arc::new(|_| {}))
+        ..Options::new(directory.join("data"), Arc::new(|_, _| {}))
     }
 }
 
@@ -226,7 +226,7 @@ fn the_journal_has_what_was_committed() {
         options.base = directory.path().join("data");
         options.log = {
             let told = Arc::clone(&told);
-            Arc::new(move |text: &str| told.lock().unwrap().push(text.to_owned()))
+            Arc::new(move |_, text: &str| told.lock().unwrap().push(text.to_owned()))
         };
         let store = Store::open(options).unwrap();
         let pending = |name: &[u8]| {
@@ -317,7 +317,7 @@ fn a_damaged_group_takes_no_others_with_it() {
     let told = Arc::new(Mutex::new(String::new()));
     options.log = {
         let told = Arc::clone(&told);
-        Arc::new(move |text: &str| *told.lock().unwrap() += text)
+        Arc::new(move |_, text: &str| *told.lock().unwrap() += text)
     };
     let again = Store::open(options).unwrap();
     let database = again.known(&again.path(b"a.rrd")).unwrap();
@@ -457,7 +457,7 @@ fn what_is_lost_at_the_end_is_told() {
         options.journal = options.journal.filter(|_| has_journal);
         options.log = {
             let told = Arc::clone(&told);
-            Arc::new(move |text: &str| *told.lock().unwrap() += text)
+            Arc::new(move |_, text: &str| *told.lock().unwrap() += text)
         };
         let store = Store::open(options).unwrap();
         store.create(&store.path(b"a.rrd"), &definition()).unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use kymo_io::net::Address;
 use kymo_serve::daemon::Source as _;
-use kymo_serve::listen::Socket;
+use kymo_serve::listen::{Access, Socket};
 use kymo_serve::metrics::Page;
 use kymo_serve::store::{self, Log, Store, Timing};
 use kymo_serve::taking::{Endpoint, Options, Taking};
@@ -52,7 +52,7 @@ fn fixture(config: &str) -> Fixture {
     let messages = Arc::<Mutex<Vec<String>>>::default();
     let log: Log = {
         let messages = Arc::clone(&messages);
-        Arc::new(move |text| messages.lock().unwrap().push(text.to_owned()))
+        Arc::new(move |_, text| messages.lock().unwrap().push(text.to_owned()))
     };
     let never = Duration::from_secs(3600);
     let path = |name: &str| directory.path().join(name);
@@ -73,7 +73,9 @@ fn fixture(config: &str) -> Fixture {
             .into_iter()
             .find(|(name, _)| *name == what);
         let addresses = &listen.unwrap().1.addresses;
-        let bound = addresses.iter().map(|it| Socket::bind(it, 0o600).unwrap());
+        let bound = addresses
+            .iter()
+            .map(|it| Socket::bind(it, &Access::mode(0o600)).unwrap());
         bound.map(Arc::new).collect()
     };
     let taking = Taking::start(&options, &sockets, &store, &log).unwrap();
@@ -128,6 +130,24 @@ impl Fixture {
         page.text().to_owned()
     }
 
+    /// How many names wait for their databases.
+    fn waiting(&self) -> usize {
+        let metrics = self.metrics();
+        let line = metrics
+            .lines()
+            .find_map(|it| it.strip_prefix("kymo_taken_databases_waiting "));
+        line.unwrap().parse().unwrap()
+    }
+
+    /// Waits until so many names wait.
+    fn wait_for_waiting(&self, count: usize) {
+        let end = Instant::now() + Duration::from_secs(60);
+        while self.waiting() < count {
+            assert!(Instant::now() < end, "{}", self.metrics());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Waits until the metrics have a line.
     fn wait_for(&self, line: &str) {
         let end = Instant::now() + Duration::from_secs(60);
@@ -140,9 +160,10 @@ impl Fixture {
     /// What a query of HTTP answers.
     fn query(&self, target: &str) -> String {
         let path = self.path("query");
-        let socket = Arc::new(Socket::bind(&Address::Unix(path.clone()), 0o600).unwrap());
+        let socket =
+            Arc::new(Socket::bind(&Address::Unix(path.clone()), &Access::mode(0o600)).unwrap());
         let options = query::Options::default();
-        let log: Log = Arc::new(|_| {});
+        let log: Log = Arc::new(|_, _| {});
         let source = query::Source::start(&self.store, &options, &[socket], &log).unwrap();
         let mut stream = UnixStream::connect(&path).unwrap();
         let request = format!("GET {target} HTTP/1.1\r\nConnection: close\r\n\r\n");
@@ -334,7 +355,7 @@ fn lines_survive_that_the_daemon_is_killed() {
     run("mv", &[&saved_data, &saved, fixture.directory.path()]);
     let store = Store::open(store::Options {
         journal: Some(journal::Options::new(old)),
-        ..store::Options::new(data, Arc::new(|_| {}))
+        ..store::Options::new(data, Arc::new(|_, _| {}))
     });
     let store = store.unwrap();
     let path = store.path(b"graphite/a/x=y.rrd");
@@ -564,4 +585,107 @@ fn targets_are_scraped() {
     fixture.wait_for(&format!(
         "kymo_taken_faults_total{{{listener},fault=\"syntax\"}} 2"
     ));
+}
+
+#[test]
+fn tokens_are_asked_for_before_bodies() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "# of web1\nsecret\n").unwrap();
+    let fixture = fixture(&format!(
+        "[influx]\nlisten = 'unix:DIR/i'\ntoken-file = '{}'",
+        file.path().display()
+    ));
+    let line = format!("cpu value=1.5 {}", start() + 10);
+    let send = |headers: &str| {
+        let stream = fixture.connect("i");
+        post(stream, "/write?precision=s", headers, line.as_bytes())
+    };
+    let (status, text) = send("");
+    assert_eq!(status, 401);
+    assert!(text.contains("Authorization: Bearer TOKEN"), "{text}");
+    assert_eq!(send("Authorization: Bearer other\r\n").0, 401);
+    assert!(!fixture.path("data/influx/cpu.rrd").exists());
+    assert_eq!(send("Authorization: Bearer secret\r\n").0, 204);
+    // As clients of InfluxDB 2 write it; tokens change without another configuration.
+    std::fs::write(file.path(), "new").unwrap();
+    assert_eq!(send("Authorization: Bearer secret\r\n").0, 401);
+    assert_eq!(send("Authorization: Token new\r\n").0, 204);
+    std::fs::remove_file(file.path()).unwrap();
+    assert_eq!(send("Authorization: Token new\r\n").0, 401);
+}
+
+#[test]
+fn messages_say_cause_and_remedy() {
+    let fixture = fixture(
+        "[influx]\nlisten = 'unix:DIR/i'\n[otlp]\nlisten = 'unix:DIR/o'\n[remote-write]\nlisten = 'unix:DIR/r'",
+    );
+    let send = |socket: &str, target: &str, headers: &str, body: &[u8]| {
+        post(fixture.connect(socket), target, headers, body)
+    };
+    // Seconds where nanoseconds are meant, and no time at all.
+    for (time, found) in [
+        ("415", "0.000000415 s after 1970"),
+        ("0", "found 0 s after 1970"),
+    ] {
+        let (status, text) = send("i", "/write", "", format!("cpu value=1 {time}").as_bytes());
+        assert_eq!(status, 400);
+        assert!(
+            text.contains(found) && text.contains("`precision` of InfluxDB"),
+            "{text}"
+        );
+        assert!(text.contains("cpu: "), "{text}");
+    }
+    fixture.wait_for(
+        r#"kymo_taken_rejected_total{protocol="influx",listener="LISTENER",reason="ancient"} 2"#
+            .replace("LISTENER", &format!("unix:{}", fixture.path("i").display()))
+            .as_str(),
+    );
+    let (status, text) = send("i", "/write", "Content-Encoding: br\r\n", b"x");
+    assert_eq!(status, 415);
+    assert!(
+        text.contains("found `br`") && text.contains("set another compression"),
+        "{text}"
+    );
+    for (socket, target) in [("o", "/v1/metrics"), ("r", "/api/v1/write")] {
+        let (status, text) = send(socket, target, "Content-Type: text/html\r\n", b"x");
+        assert_eq!(status, 415);
+        assert!(
+            text.contains("found `text/html`") && text.contains("application/x-protobuf"),
+            "{text}"
+        );
+    }
+    let messages = fixture.messages.lock().unwrap().join("\n");
+    assert!(
+        messages.contains("influx at unix:") && messages.contains("before 1980"),
+        "{messages}"
+    );
+    assert!(messages.contains("found `text/html`"), "{messages}");
+}
+
+/// A sender of many new names holds up nobody else's.
+#[test]
+fn new_names_of_others_do_not_wait() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let fixture = fixture(&format!(
+        "[graphite]\nlisten = ['tcp:127.0.0.1:{port}', 'unix:DIR/g']"
+    ));
+    let start = start();
+    let mut flood = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut lines = String::new();
+    for number in 0..1500 {
+        lines += &format!("flood.n{number} 1 {}\n", start + 10);
+    }
+    flood.write_all(lines.as_bytes()).unwrap();
+    fixture.wait_for_waiting(500);
+    let mut other = fixture.connect("g");
+    other
+        .write_all(format!("other.a 1 {}\n", start + 10).as_bytes())
+        .unwrap();
+    fixture.pending("graphite/other/a.rrd", 1);
+    let waiting = fixture.waiting();
+    assert!(waiting > 100, "{waiting} of the others still wait");
 }
