@@ -10,6 +10,7 @@ mod daemons;
 mod dist;
 mod fuzz;
 mod interop;
+mod live_soak;
 mod make_trace;
 mod mutate;
 mod pictures;
@@ -108,6 +109,11 @@ usage: cargo xtask COMMAND [OPTIONS]
       --static      only a program that needs no library of the system (needs rustc-web, rust-web-src, musl-tools)
       --program FILE  packages this program instead of building one
       --to DIR      writes to DIR
+  live-soak [SECONDS] [--rate N] [--ours PROGRAM]
+      Shows a session of LTTng live of SECONDS (120) with `kymo print`, which is ended and begun again twice, while the
+      relay daemon rotates files: each event must come once. Needs gcc, liblttng-ust-dev, lttng-tools, babeltrace2.
+      --rate N      events a second (100000)
+      --ours PROGRAM  instead of the kymo that is built now
   make-trace N DIR [--from TRACE] [--streams N]
       Makes a CTF trace of N events in a new directory DIR: a recorded trace of LTTng, repeated with later clocks.
       --from TRACE  what is repeated (examples/lttng-small)
@@ -153,6 +159,7 @@ fn run() -> Outcome {
         Some("dist") => dist::run(args),
         Some("make-trace") => make_trace::run(args),
         Some("soak") => soak::run(args),
+        Some("live-soak") => live_soak::run(args),
         Some("fuzz") => fuzz::run(args),
         Some("view-pictures") => view_tests::pictures(args),
         Some("view-tests") => view_tests::run(args),

@@ -6,7 +6,7 @@ use kymo::AnyRecording;
 use kymo::analysis::{
     CallTree, CallTreeQuery, Coverage, Error, FieldValues, GroupStats, Latency, LatencyQuery,
     Options, Profile, ProfileQuery, StackTree, States, StatesQuery, Track, TrackStats,
-    TransitionStates, TransitionsQuery, ValuesQuery,
+    TransitionStates, TransitionsQuery, ValuesQuery, Whole,
 };
 use kymo::filter::{FieldNames, Filter};
 use kymo::pipeline::{Watched, Window};
@@ -15,6 +15,9 @@ use kymo_draw::{FlameOptions, Frame, flame_svg, folded};
 use crate::args;
 use crate::args::analysis::Analysis;
 use crate::breakdown::BreakdownArgs;
+use crate::feed::{AnalysisFeed, GrowingFeed};
+use crate::follow::{refuse_sorted, refuse_wrapped};
+use crate::live::Live;
 use crate::open::{Inputs, Wanted, inputs, threads, total_bytes};
 use crate::report::{finish, style};
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -35,9 +38,10 @@ pub(crate) fn states(
         sort: args.sort.into(),
     };
     let breakdown = BreakdownArgs::new(&args.grouping, args.common.json);
+    let written = Written::new(&breakdown);
     let (inputs, mut states) = breakdown.run(|breakdown| {
-        analyse(&args.common, terminal, |of, select, options| {
-            States::with_breakdown(of, select, &query, options, breakdown)
+        analyse_feed(&args.common, &written, terminal, |feed, options| {
+            States::of_feed(feed, &query, options, breakdown)
         })
     })?;
     if let Some(top) = args.grouping.top {
@@ -104,9 +108,10 @@ pub(crate) fn latency(
         worst: args.worst as usize,
     };
     let breakdown = BreakdownArgs::new(&args.grouping, args.common.json);
+    let written = Written::new(&breakdown);
     let (inputs, mut latency) = breakdown.run(|breakdown| {
-        analyse(&args.common, terminal, |of, select, options| {
-            Latency::with_breakdown(of, select, &query, options, breakdown)
+        analyse_feed(&args.common, &written, terminal, |feed, options| {
+            Latency::of_feed(feed, &query, options, breakdown)
         })
     })?;
     if let (Some(groups), Some(top)) = (&mut latency.groups, args.grouping.top) {
@@ -143,11 +148,13 @@ pub(crate) fn profile(
         key: args.key.clone(),
         tracks: args.common.tracks.by(),
         running: args.running,
+        call_graph: args.call_graph,
     };
     let breakdown = BreakdownArgs::new(&args.grouping, args.common.json);
+    let written = Written::new(&breakdown);
     let (inputs, mut profile) = breakdown.run(|breakdown| {
-        analyse(&args.common, terminal, |of, select, options| {
-            Profile::with_breakdown(of, select, &query, options, breakdown)
+        analyse_feed(&args.common, &written, terminal, |feed, options| {
+            Profile::of_feed(feed, &query, options, breakdown)
         })
     })?;
     if let Some(top) = args.grouping.top {
@@ -170,12 +177,29 @@ pub(crate) fn profile(
 pub(crate) fn values(args: &args::values::Values, terminal: &Terminal) -> Result<Outcome, Failure> {
     let query = ValuesQuery {
         field: args.field.clone(),
-        by: args.by.clone().unwrap_or_default(),
+        by: args.series.by.clone().unwrap_or_default(),
         tracks: args.common.tracks.by(),
         outliers: args.outliers,
         worst: args.worst as usize,
         top: args.top,
     };
+    let series = BreakdownArgs {
+        series: &args.series,
+        all: false,
+        json: args.common.json,
+        counts: false,
+    };
+    series.check()?;
+    let strict = args.common.work.strict;
+    if series.writes() {
+        let written = Written::new(&series);
+        let (inputs, coverage) = series.run_values(|to| {
+            analyse_feed(&args.common, &written, terminal, |feed, options| {
+                FieldValues::series(feed, &query, options, to)
+            })
+        })?;
+        return finish_analysis(terminal, &inputs, None, &coverage, strict);
+    }
     let (inputs, mut values) = analyse(&args.common, terminal, |of, select, options| {
         FieldValues::new(of, select, &query, options)
     })?;
@@ -184,13 +208,7 @@ pub(crate) fn values(args: &args::values::Values, terminal: &Terminal) -> Result
         true => values.to_json(),
         false => values.to_text(&style(&inputs)),
     };
-    finish_analysis(
-        terminal,
-        &inputs,
-        Some(report),
-        &values.coverage,
-        args.common.work.strict,
-    )
+    finish_analysis(terminal, &inputs, Some(report), &values.coverage, strict)
 }
 
 /// A profile by what calls what: a flame graph, or folded stacks.
@@ -324,17 +342,21 @@ pub(crate) fn by_group(args: &args::Stats, terminal: &Terminal) -> Result<Outcom
     };
     let by = args.series.by.clone().unwrap_or_default();
     let tracks = args.tracks.by();
+    let written = Written::new(&breakdown);
     let (inputs, mut stats) = breakdown.run(|series| {
-        let inputs = counted_inputs(args, terminal)?;
         let options = Options {
             threads: threads(&args.work),
             strict: args.work.strict,
             ..Options::default()
         };
-        let stats = selected(&inputs, &args.selection, terminal, |select| {
-            GroupStats::new(&inputs.recordings, select, &tracks, &by, &options, series)
-        })?;
-        Ok((inputs, stats))
+        let asked = Asked {
+            input: &args.input,
+            selection: &args.selection,
+            symbols: &args.symbols,
+        };
+        analyse_asked(&asked, &written, &options, terminal, |feed| {
+            GroupStats::of_feed(feed, &tracks, &by, &options, series)
+        })
     })?;
     if let Some(top) = args.top {
         stats.keep_top(top);
@@ -417,6 +439,111 @@ fn analyse_with<T>(
     Ok((inputs, result))
 }
 
+/// How results are written.
+struct Written {
+    /// While the recordings are read.
+    at_once: bool,
+    /// As the recordings grow.
+    follow: bool,
+}
+
+impl Written {
+    fn new(breakdown: &BreakdownArgs<'_>) -> Self {
+        Self {
+            at_once: breakdown.writes(),
+            follow: breakdown.series.follow,
+        }
+    }
+}
+
+/// What is analysed.
+struct Asked<'a> {
+    input: &'a args::Input,
+    selection: &'a args::Selection,
+    symbols: &'a args::SymbolArgs,
+}
+
+/// Opens recordings and makes an analysis of the events that are wanted, of what grows as it grows if results are
+/// written at once.
+fn analyse_feed<T>(
+    args: &Analysis,
+    written: &Written,
+    terminal: &Terminal,
+    run: impl FnOnce(&mut AnalysisFeed<'_>, &Options) -> Result<T, Error>,
+) -> Result<(Inputs, T), Failure> {
+    let options = Options {
+        threads: threads(&args.work),
+        strict: args.work.strict,
+        resolution: args.resolution.nanos(),
+    };
+    let asked = Asked {
+        input: &args.input,
+        selection: &args.selection,
+        symbols: &args.symbols,
+    };
+    analyse_asked(&asked, written, &options, terminal, |feed| {
+        run(feed, &options)
+    })
+}
+
+fn analyse_asked<T>(
+    asked: &Asked<'_>,
+    written: &Written,
+    options: &Options,
+    terminal: &Terminal,
+    run: impl FnOnce(&mut AnalysisFeed<'_>) -> Result<T, Error>,
+) -> Result<(Inputs, T), Failure> {
+    let (input, strict) = (asked.input, options.strict);
+    let has_symbols = asked.symbols.is_given();
+    let is_live = Live::is_in(input) && written.at_once && !has_symbols;
+    if !is_live && !written.follow {
+        let mut inputs = inputs(input, strict, terminal)?;
+        if has_symbols {
+            inputs = asked.symbols.apply(inputs, true, terminal)?;
+        }
+        let result = selected(&inputs, asked.selection, terminal, |select| {
+            let recordings = &inputs.recordings;
+            run(&mut AnalysisFeed::Whole(Whole { recordings, select }))
+        })?;
+        return Ok((inputs, result));
+    }
+    if has_symbols {
+        let problem = "error: `--follow` does not name addresses";
+        return Err(Failure::Usage(problem.to_owned()));
+    }
+    let (wanted, mut inputs, source);
+    let growing = if is_live {
+        (source, inputs) = Live::open(input, None, terminal)?.grow(strict, terminal)?;
+        wanted = Wanted::new(asked.selection, inputs.gmt);
+        GrowingFeed::session(source, &wanted, terminal)
+    } else {
+        refuse_wrapped(&input.paths)?;
+        inputs = crate::open::inputs(input, strict, terminal)?;
+        refuse_sorted(&inputs.recordings)?;
+        wanted = Wanted::new(asked.selection, inputs.gmt);
+        GrowingFeed::files(&input.paths, &mut inputs, &wanted, terminal)
+    };
+    let mut feed = AnalysisFeed::Growing(Box::new(growing));
+    let result = run(&mut feed).map_err(|error| failed(error, terminal));
+    if let AnalysisFeed::Growing(growing) = &mut feed {
+        if let Some(failure) = growing.take_failure() {
+            return Err(failure);
+        }
+        if growing.outcome() != Outcome::Good {
+            inputs.outcome = growing.outcome();
+        }
+    }
+    Ok((inputs, result?))
+}
+
+/// Why an analysis cannot be made.
+fn failed(error: Error, terminal: &Terminal) -> Failure {
+    Failure::Usage(match error {
+        Error::Field { purpose, error } => error.render(&format!("--{purpose}"), terminal.color()),
+        error => format!("error: {error}"),
+    })
+}
+
 /// Does something with the events that are wanted, and shows how far it is.
 pub(crate) fn selected<T>(
     inputs: &Inputs,
@@ -433,14 +560,7 @@ pub(crate) fn selected<T>(
     let select = Watched::new(&inputs.recordings, select, &progress, None);
     let result = run(&&select);
     terminal.end_progress();
-    result.map_err(|error| {
-        Failure::Usage(match error {
-            Error::Field { purpose, error } => {
-                error.render(&format!("--{purpose}"), terminal.color())
-            }
-            error => format!("error: {error}"),
-        })
-    })
+    result.map_err(|error| failed(error, terminal))
 }
 
 /// Writes a report, and tells how the program ends. Without a report, lines were written, and damage is reported

@@ -5,7 +5,8 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use kymo::analysis::{
-    Breakdown, GroupBy, LineFormat, LineSeries, PerfettoSeries, RrdSeries, SeriesSink, Write,
+    Breakdown, GroupBy, LineFormat, LineSeries, PerfettoSeries, RrdSeries, SeriesSink, ValueSeries,
+    Write,
 };
 use kymo::convert::rrd::SeriesDatabase;
 use kymo_io::{Replace, STANDARD_INPUT, replace};
@@ -39,30 +40,72 @@ impl<'a> BreakdownArgs<'a> {
         self.all || self.series.every.is_some()
     }
 
+    /// Refuses options that ask for nothing.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.writes() {
+            return Ok(());
+        }
+        if self.series.follow {
+            let needed = if self.counts {
+                "`--every`"
+            } else {
+                "`--every` or `--all`"
+            };
+            let problem =
+                format!("error: `--follow` needs {needed}: other results are of all events");
+            return Err(Failure::Usage(problem));
+        }
+        match &self.series.output {
+            Some(output) => Err(Failure::Usage(format!(
+                "error: nothing to write to `{}`: --output is for --all and --every",
+                output.display()
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Makes an analysis whose durations go where they are wanted.
     pub(crate) fn run<T>(
         &self,
         run: impl FnOnce(&mut Breakdown<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let by = self.series.by.clone();
+        self.check()?;
         if !self.writes() {
-            if let Some(output) = &self.series.output {
-                let problem = format!(
-                    "error: nothing to write to `{}`: --output is for --all and --every",
-                    output.display()
-                );
-                return Err(Failure::Usage(problem));
-            }
             return match by {
                 Some(by) if !self.counts => run(&mut Breakdown::table(by)),
                 _ => run(&mut Breakdown::default()),
             };
         }
         let by = by.unwrap_or_default();
+        self.write_to(|path, write| finished(self.breakdown(by, path, write)?, run))
+    }
+
+    /// Measures the values of a field in intervals, which go where they are wanted.
+    pub(crate) fn run_values<T>(
+        &self,
+        run: impl FnOnce(&mut ValueSeries<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.write_to(|path, write| {
+            let step = self.series.every.unwrap_or(1);
+            let mut series = ValueSeries::new(step, self.sink(step, path, write)?);
+            let result = run(&mut series);
+            match series.take_error() {
+                Some(error) => Err(error.into()),
+                None => result,
+            }
+        })
+    }
+
+    /// Does something that writes to the output.
+    fn write_to<T>(
+        &self,
+        run: impl FnOnce(Option<&Path>, Write<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let is_file = |path: &&PathBuf| path.as_os_str() != STANDARD_INPUT;
         let Some(path) = self.series.output.as_ref().filter(is_file) else {
             let write = Box::new(|text: &[u8]| io::stdout().lock().write_all(text));
-            let result = finished(self.breakdown(by, None, write)?, run)?;
+            let result = run(None, write)?;
             io::stdout().flush()?;
             return Ok(result);
         };
@@ -77,7 +120,7 @@ impl<'a> BreakdownArgs<'a> {
         replace(path, how, |file: &mut File| {
             let mut out = BufWriter::new(file);
             let write = Box::new(|text: &[u8]| out.write_all(text));
-            let result = finished(self.breakdown(by, Some(path), write)?, run)?;
+            let result = run(Some(path), write)?;
             out.flush()?;
             Ok(result)
         })
@@ -87,25 +130,37 @@ impl<'a> BreakdownArgs<'a> {
         &self,
         by: GroupBy,
         path: Option<&Path>,
-        mut write: Write<'w>,
+        write: Write<'w>,
     ) -> Result<Breakdown<'w>, Failure> {
-        let ending = path
-            .and_then(|path| path.extension()?.to_str())
-            .unwrap_or_default();
-        let lines = match (ending, self.json) {
+        if let Some(step) = self.series.every {
+            return Ok(Breakdown::series(by, step, self.sink(step, path, write)?));
+        }
+        let ending = ending(path);
+        if matches!(ending, "rrd" | "pftrace" | "perfetto-trace") {
+            let problem = format!(
+                "error: --all writes CSV or JSON lines, not .{ending}\nhint: `--every DURATION` writes series"
+            );
+            return Err(Failure::Usage(problem));
+        }
+        Ok(Breakdown::all(by, self.lines(path), write))
+    }
+
+    /// The format of lines.
+    fn lines(&self, path: Option<&Path>) -> LineFormat {
+        match (ending(path), self.json) {
             ("json" | "jsonl", _) | (_, true) => LineFormat::Json,
             _ => LineFormat::Csv,
-        };
-        let Some(step) = self.series.every else {
-            if matches!(ending, "rrd" | "pftrace" | "perfetto-trace") {
-                let problem = format!(
-                    "error: --all writes CSV or JSON lines, not .{ending}\nhint: `--every DURATION` writes series"
-                );
-                return Err(Failure::Usage(problem));
-            }
-            return Ok(Breakdown::all(by, lines, write));
-        };
-        let sink: Box<dyn SeriesSink + 'w> = match ending {
+        }
+    }
+
+    /// What takes series.
+    fn sink<'w>(
+        &self,
+        step: u64,
+        path: Option<&Path>,
+        mut write: Write<'w>,
+    ) -> Result<Box<dyn SeriesSink + 'w>, Failure> {
+        Ok(match ending(path) {
             "pftrace" | "perfetto-trace" => Box::new(PerfettoSeries::new(self.counts, write)),
             "rrd" => {
                 const SECOND: u64 = 1_000_000_000;
@@ -132,10 +187,15 @@ impl<'a> BreakdownArgs<'a> {
                     },
                 ))
             }
-            _ => Box::new(LineSeries::new(lines, self.counts, write)),
-        };
-        Ok(Breakdown::series(by, step, sink))
+            _ => Box::new(LineSeries::new(self.lines(path), self.counts, write)),
+        })
     }
+}
+
+/// The ending of a file's name.
+fn ending(path: Option<&Path>) -> &str {
+    path.and_then(|path| path.extension()?.to_str())
+        .unwrap_or_default()
 }
 
 /// Runs an analysis, and says what hindered its output.

@@ -17,16 +17,16 @@ use kymo::convert::elog::{Elog, ElogPlan};
 use kymo::convert::jsonl::Jsonl;
 use kymo::convert::perfetto::Perfetto;
 use kymo::convert::rrd::{self, Rrd};
-use kymo::convert::{Losses, TrackBinding, TrackOptions, UnknownField};
+use kymo::convert::{Losses, Pieces, TrackBinding, TrackOptions, UnknownField};
 use kymo::filter::{Filter, Query, nearest};
 use kymo::pipeline::{self, Output, Summary, Watched};
 use kymo::show::{Sink, WallOptions};
 use kymo::{AnyRecording, Discarded};
 use kymo_cpel::write;
 use kymo_ctf::class::Dialect;
-use kymo_io::{Replace, replace};
+use kymo_io::{Access, Bytes, Replace, replace};
 use kymo_machine::ByteOrder;
-use kymo_model::FaultReport;
+use kymo_model::{FaultReport, Recording};
 
 use crate::args::convert::{Convert, To};
 use crate::args::{Selection, Times};
@@ -102,28 +102,50 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
         // They are written above.
         To::Parquet | To::Arrow => Ok(Summary::default()),
     };
-    if let Ok(summary) = &done
-        && !summary.discarded.is_empty()
-    {
-        // Text tells of each loss where it is.
-        if !matches!(to, To::Jsonl | To::Csv) {
-            tell_discarded(&summary.discarded, terminal);
-        }
-        if args.work.strict {
-            return Ok(Outcome::Damage);
-        }
+    let unexplained = (!is_explained).then_some(&wanted);
+    job.ended(done, unexplained, outcome, &opens_with(&args.output, to))
+}
+
+/// Writes a file again with the events that are chosen, where these are [pieces](Pieces) of it.
+pub(crate) fn cut_pieces(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failure> {
+    if is_stdout(&args.output) {
+        let problem = "error: a part of a file is not written to standard output\nhint: specify a file with `-o`";
+        return Err(Failure::Usage(problem.to_owned()));
     }
-    if matches!(&done, Ok(summary) if summary.events == 0) && !is_explained {
-        wanted.warn_of_none(&inputs.recordings, terminal);
+    refuse_file(&args.output, args.force)?;
+    let inputs = whole_inputs(&args.input, args.work.strict, terminal)?;
+    let [only] = &inputs.recordings[..] else {
+        let problem = "error: these recordings are files of their own\nhint: cut one at a time";
+        return Err(Failure::Usage(problem.to_owned()));
+    };
+    // As any output that is one file.
+    refuse_found_input(args, To::Cpel, &inputs.recordings)?;
+    let wanted = Wanted::new(&args.selection, inputs.gmt);
+    let filter = wanted.filter(&inputs.recordings, terminal)?;
+    let is_explained = wanted.warn(&inputs, &filter, terminal);
+    let outcome = tell_opening_faults(&inputs, terminal);
+    if args.work.strict && outcome != Outcome::Good {
+        return Ok(outcome);
     }
-    if done.is_ok() && !is_stdout(&args.output) {
-        terminal.wrote(&args.output, &opens_with(&args.output, to));
-    }
-    match done {
-        Ok(Summary { faults: 0, .. }) => Ok(outcome),
-        Ok(_) | Err(Stop::Damage) => Ok(Outcome::Damage),
-        Err(Stop::Failure(failure)) => Err(failure),
-    }
+    let path = only.path();
+    let bytes = Bytes::open(path, Access::Sequential)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+    let job = Job {
+        args,
+        terminal,
+        inputs: &inputs,
+        filter: &filter,
+    };
+    let wall = WallOptions {
+        gmt: inputs.gmt,
+        ..WallOptions::default()
+    };
+    let done = job.gather(Pieces::new(wall), |pieces, mut out| {
+        pieces.write(only, &bytes, &mut out)
+    });
+    let unexplained = (!is_explained).then_some(&wanted);
+    let opens_with = format!("`kymo print {}` prints it", args.output.display());
+    job.ended(done, unexplained, outcome, &opens_with)
 }
 
 /// Reports what the recorders of the inputs discarded.
@@ -392,6 +414,41 @@ impl Job<'_> {
         match args.work.strict && summary.faults > 0 {
             true => Err(Stop::Damage),
             false => Ok(summary),
+        }
+    }
+
+    /// How the program ends. If no event was found, and nothing else says why, `unexplained` warns of it.
+    fn ended(
+        &self,
+        done: Result<Summary, Stop>,
+        unexplained: Option<&Wanted>,
+        outcome: Outcome,
+        opens_with: &str,
+    ) -> Result<Outcome, Failure> {
+        let (args, terminal) = (self.args, self.terminal);
+        if let Ok(summary) = &done
+            && !summary.discarded.is_empty()
+        {
+            // Text tells of each loss where it is.
+            if !matches!(target(args), Ok(To::Jsonl | To::Csv)) {
+                tell_discarded(&summary.discarded, terminal);
+            }
+            if args.work.strict {
+                return Ok(Outcome::Damage);
+            }
+        }
+        if let Some(wanted) = unexplained
+            && matches!(&done, Ok(summary) if summary.events == 0)
+        {
+            wanted.warn_of_none(&self.inputs.recordings, terminal);
+        }
+        if done.is_ok() && !is_stdout(&args.output) {
+            terminal.wrote(&args.output, opens_with);
+        }
+        match done {
+            Ok(Summary { faults: 0, .. }) => Ok(outcome),
+            Ok(_) | Err(Stop::Damage) => Ok(Outcome::Damage),
+            Err(Stop::Failure(failure)) => Err(failure),
         }
     }
 

@@ -1,8 +1,13 @@
 //! `kymo cut`: `kymo convert` to the format that a recording has.
 
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
 use clap::{Args, FromArgMatches};
 use kymo::AnyRecording;
+use kymo::convert::Pieces;
 use kymo_ctf::class::Dialect;
+use kymo_io::Tree;
 use kymo_model::Recording;
 
 use crate::args::convert::Convert;
@@ -19,6 +24,9 @@ pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
         // Why nothing can be opened is told by who opens it next.
         None => "ctf1.8",
         Some([first, rest @ ..]) => {
+            if Pieces::is_cut(first) && rest.is_empty() {
+                return pieces(args, terminal);
+            }
             let to = format_of(first)?;
             if let Some(other) = rest.iter().find(|of| format_of(of).ok() != Some(to)) {
                 let problem = format!(
@@ -32,50 +40,84 @@ pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
         }
         Some([]) => return Err(Failure::Unreadable),
     };
-    let mut words = vec!["cut".into(), "--to".into(), to.into(), "--output".into()];
-    words.push(args.output.into_os_string());
+    let mut words: Vec<OsString> = vec!["--to".into(), to.into()];
     // One trace could not keep what is said of each.
     if is_several && to.starts_with("ctf") {
         words.push("--separate".into());
     }
-    words.extend(
-        args.input
-            .paths
-            .iter()
-            .map(|path| path.clone().into_os_string()),
-    );
+    convert::run(&as_convert(args, words)?, terminal)
+}
+
+/// Cuts a file of which events are pieces.
+fn pieces(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let is_wrapped = |path: &&PathBuf| Tree::is_wrapped(path).unwrap_or(false);
+    if let Some(path) = args.input.paths.iter().find(is_wrapped) {
+        return Err(Failure::Usage(format!(
+            "error: cannot cut `{}`: it is in an archive, compressed or standard input\n\
+             hint: extract or store it as a file first",
+            path.display()
+        )));
+    }
+    convert::cut_pieces(&as_convert(args, Vec::new())?, terminal)
+}
+
+/// What `kymo convert` would be asked, with some more words.
+fn as_convert(args: Cut, more: Vec<OsString>) -> Result<Convert, Failure> {
+    let mut words: Vec<OsString> = vec!["cut".into(), "--output".into()];
+    words.push(args.output.into_os_string());
+    words.extend(more);
+    let paths = args.input.paths.iter();
+    words.extend(paths.map(|path| path.clone().into_os_string()));
     let command = Convert::augment_args(clap::Command::new("cut"));
     let matches = command.try_get_matches_from(words);
     let convert = matches.and_then(|matches| Convert::from_arg_matches(&matches));
     let convert = convert.map_err(|error| Failure::Usage(error.to_string()))?;
-    let convert = Convert {
+    Ok(Convert {
         input: args.input,
         selection: args.selection,
         work: args.work,
         force: args.force,
         ..convert
-    };
-    convert::run(&convert, terminal)
+    })
 }
 
 /// The format that a recording has, as `kymo convert --to` names it.
 fn format_of(of: &AnyRecording) -> Result<&'static str, Failure> {
-    match of {
-        AnyRecording::Cpel(_) => Ok("cpel"),
-        AnyRecording::Elog(_) => Ok("elog"),
-        other => match other.as_ctf().map(|trace| trace.class().dialect) {
-            Some(Dialect::Ctf18) => Ok("ctf1.8"),
-            Some(Dialect::Ctf2) => Ok("ctf2"),
-            dialect => Err(Failure::Usage(format!(
-                "error: cannot cut `{}`: it is {}{}\nhint: `kymo convert` writes other formats",
-                other.path().display(),
-                other.what(),
-                if dialect.is_some() {
-                    " of RFC v1.1"
-                } else {
-                    ""
-                }
-            ))),
-        },
-    }
+    let path = of.path();
+    let is_parquet = |path: &Path| path.extension().is_some_and(|ending| ending == "parquet");
+    let dialect = match of {
+        AnyRecording::Cpel(_) => return Ok("cpel"),
+        AnyRecording::Elog(_) => return Ok("elog"),
+        _ if is_parquet(path) => return Ok("parquet"),
+        other => other.as_ctf().map(|trace| trace.class().dialect),
+    };
+    let remedy = match (of, dialect) {
+        (_, Some(Dialect::Ctf18)) => return Ok("ctf1.8"),
+        (_, Some(Dialect::Ctf2)) => return Ok("ctf2"),
+        (AnyRecording::Perfetto(trace), _) => {
+            let to = if trace.format().name == "chrome" {
+                "chrome"
+            } else {
+                "perfetto"
+            };
+            format!(
+                "`kymo convert --to {to}` writes slices, counters and flows again, but not the packets as they were"
+            )
+        }
+        (_, Some(_)) => "`kymo convert --to ctf2` writes a part of it as CTF 2".to_owned(),
+        (AnyRecording::Rrd(_), _) => {
+            "`kymo rrd convert` makes a database of it, which can be cut".to_owned()
+        }
+        _ => "cut one at a time".to_owned(),
+    };
+    let rfc = if dialect.is_some() {
+        " of RFC v1.1"
+    } else {
+        ""
+    };
+    Err(Failure::Usage(format!(
+        "error: cannot cut `{}`: it is {}{rfc}\nhint: {remedy}",
+        path.display(),
+        of.what()
+    )))
 }

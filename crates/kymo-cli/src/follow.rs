@@ -12,23 +12,49 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use kymo::pipeline::{self, Output, Places, ReadPlaces, Span, Tail, Until};
+use kymo::AnyRecording;
+use kymo::pipeline::{self, Output, Places, ReadPlaces, Span, Tail, Until, may_be_incomplete};
 use kymo::show::Sink;
 use kymo::timeline::Timeline;
 use kymo_ctf::trace::Directory;
-use kymo_model::{FaultCode, FaultReport, Recording};
+use kymo_io::Tree;
+use kymo_model::{FaultReport, Recording};
 use kymo_time::Timestamp;
 
 use crate::args::Print;
 use crate::live::{Growing, Resume, Shown};
 use crate::open::{Inputs, Wanted};
-use crate::print::{Console, options};
+use crate::print::{Console, options, refuse_others};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// How often files are looked at.
 const PERIOD: Duration = Duration::from_millis(200);
 /// So many faults and warnings are remembered, so that each is told once.
 const MOST_REMEMBERED: usize = 100_000;
+
+/// Refuses paths that do not grow.
+pub(crate) fn refuse_wrapped(paths: &[PathBuf]) -> Result<(), Failure> {
+    let is_wrapped = |path: &&PathBuf| Tree::is_wrapped(path).unwrap_or(false);
+    match paths.iter().find(is_wrapped) {
+        Some(path) => Err(Failure::Usage(format!(
+            "error: cannot follow `{}`: standard input, archives and compressed files do not grow as \
+             recordings do",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses recordings that are sorted when they are opened.
+pub(crate) fn refuse_sorted(recordings: &[AnyRecording]) -> Result<(), Failure> {
+    let grows = |of: &AnyRecording| !matches!(of, AnyRecording::Perfetto(_));
+    refuse_others(
+        recordings,
+        "--follow",
+        "recordings that are read as they grow",
+        grows,
+    )
+}
 
 /// Shows recordings as they grow. Ends only when there is no one to read, when enough
 /// events were shown, or at the first damage with `--strict`.
@@ -263,12 +289,9 @@ impl Output for Follower<'_> {
     }
 
     fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
-        // What is only half written looks damaged.
-        let is_growth = matches!(
-            fault.code,
-            FaultCode::Truncated | FaultCode::TrailingData | FaultCode::Index
-        );
-        if is_growth || !self.is_new((&fault.file, fault.offset, fault.code, &fault.message)) {
+        if may_be_incomplete(fault.code)
+            || !self.is_new((&fault.file, fault.offset, fault.code, &fault.message))
+        {
             return ControlFlow::Continue(());
         }
         self.outcome = Outcome::Damage;

@@ -15,6 +15,7 @@ mod cut;
 mod diff;
 mod directory;
 mod docs;
+mod feed;
 mod files;
 mod follow;
 mod formats;

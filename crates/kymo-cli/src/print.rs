@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Glob, Query, first_event_time};
@@ -15,7 +15,6 @@ use kymo::show::elog_dump::ElogDump;
 use kymo::show::grid::{Grid, GridPlan};
 use kymo::show::json::Json;
 use kymo::show::{Palette, Sink, Times, WallOptions, pretty};
-use kymo_io::Tree;
 use kymo_model::{FaultReport, Recording, Shift};
 use kymo_text::visible;
 
@@ -270,15 +269,8 @@ fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
             "error: `--live-resume` is for sessions of LTTng live that are shown as they grow";
         return Err(Failure::Usage(problem.to_string()));
     }
-    let is_wrapped = |path: &&PathBuf| Tree::is_wrapped(path).unwrap_or(false);
-    if args.follow
-        && let Some(path) = args.input.paths.iter().find(is_wrapped)
-    {
-        return Err(Failure::Usage(format!(
-            "error: cannot follow `{}`: standard input, archives and compressed files do not grow as \
-             recordings do",
-            path.display()
-        )));
+    if args.follow {
+        follow::refuse_wrapped(&args.input.paths)?;
     }
     Ok(())
 }
@@ -310,16 +302,13 @@ fn refuse_recordings(args: &Print, recordings: &[AnyRecording]) -> Result<(), Fa
     let growing = [Format::Pretty, Format::Json, Format::Csv];
     refuse_foreign(&[("--follow", args.follow, &growing)], &args.format)?;
     match args.follow {
-        // It is sorted when it is opened.
-        true => refuse("--follow", "recordings that are read as they grow", |of| {
-            !matches!(of, AnyRecording::Perfetto(_))
-        }),
+        true => follow::refuse_sorted(recordings),
         false => Ok(()),
     }
 }
 
 /// Refuses recordings that an option does not fit.
-fn refuse_others(
+pub(crate) fn refuse_others(
     recordings: &[AnyRecording],
     option: &str,
     is_for: &str,

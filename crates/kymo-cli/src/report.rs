@@ -102,7 +102,9 @@ fn list(daemon: &SessionUrl, sessions: &[Session], json: bool) -> Vec<u8> {
 
 /// Counts events.
 pub(crate) fn stats(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, Failure> {
-    if args.series.by.is_some() || args.series.every.is_some() || args.series.output.is_some() {
+    let series = &args.series;
+    let is_series = series.every.is_some() || series.output.is_some() || series.follow;
+    if series.by.is_some() || is_series {
         return analysis::by_group(args, terminal);
     }
     if args.by_track || args.tracks.is_given() {

@@ -120,6 +120,55 @@ fn event_logs_are_followed() {
     }
 }
 
+#[cfg(unix)]
+/// Each interval comes when a later event has: the last one when the run is interrupted.
+#[test]
+fn intervals_come_when_they_are_complete() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("a.elog");
+    fs::write(&path, elog(35)).unwrap();
+    for options in [
+        &["stats", "--every", "1us"][..],
+        &["values", "--every", "1us", "--field", "event.name"],
+        &["states", "--every", "1us", "--state-event", "tick"],
+    ] {
+        fs::write(&path, elog(35)).unwrap();
+        let args = [options, &[text(&path)]].concat();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kymo"))
+            .args(&args)
+            .arg("--follow")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("kymo runs");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let mut following = Following { child, lines };
+        let mut followed = following.next(4);
+        replace(&path, &elog(52));
+        followed.extend(following.next(2));
+        let process = nix::unistd::Pid::from_raw(following.child.id() as i32);
+        nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGINT).expect("it runs");
+        followed.extend(following.end());
+        let output = String::from_utf8(kymo(&args).stdout).unwrap();
+        let expected: Vec<&str> = output.lines().collect();
+        assert_eq!(expected.len(), 7, "{output}");
+        assert_eq!(followed, expected, "{options:?}");
+    }
+    let path = text(&path);
+    for (args, expected) in [
+        (vec!["stats", "--follow", path], "needs `--every`"),
+        (
+            vec!["values", "--field", "x", "--follow", path],
+            "needs `--every`",
+        ),
+    ] {
+        let output = kymo(&args);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
 #[test]
 fn databases_are_followed() {
     let directory = TempDir::new().unwrap();

@@ -198,6 +198,27 @@ fn a_session_is_shown_as_the_trace_that_it_is() {
         &["print", "--clock-gmt", "--where", "cpu_id == 1"],
         &["print", "--clock-gmt", "--last", "7"],
         &["stats", "--json", "--by", "name"],
+        &["stats", "--by", "name", "--every", "1ms"],
+        &["values", "--field", "cpu_id", "--every", "10ms", "--json"],
+        &[
+            "latency",
+            "--start",
+            "demo:ints",
+            "--end",
+            "demo:ints",
+            "--by",
+            "name",
+            "--all",
+        ],
+        &[
+            "states",
+            "--state-event",
+            "demo:ints",
+            "--every",
+            "1ms",
+            "--where",
+            "cpu_id == 0",
+        ],
         &["info", "--metadata"],
     ] {
         let url = relay.url();

@@ -5,6 +5,7 @@ mod blocks;
 mod frame;
 
 use std::fmt;
+use std::io::{self, Write};
 
 use kymo_machine::ByteOrder;
 
@@ -124,6 +125,39 @@ pub fn datagrams_from<'c>(
             Err(fault) => sink(Err(fault)),
         }
     });
+}
+
+/// Writes a capture again without the packets that are not to stay: those of datagrams for a port of which `stays`
+/// says so by their numbers, and all others. What is not a packet stays as it is.
+///
+/// # Errors
+///
+/// Those of the output.
+pub fn cut(
+    bytes: &[u8],
+    form: Form,
+    port: u16,
+    stays: impl Fn(u64) -> bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut number = 0;
+    let mut written = 0;
+    let mut result = Ok(());
+    blocks::packets(bytes, form, &mut Position::default(), &mut |packet| {
+        let Ok(packet) = packet else {
+            return;
+        };
+        let found = frame::datagram(packet.link, packet.bytes, port);
+        let is_datagram = matches!(found, Ok(Some(_)));
+        let is_kept = is_datagram && stays(number);
+        number += u64::from(is_datagram);
+        if !is_kept && result.is_ok() {
+            result = out.write_all(&bytes[written..packet.begin]);
+            written = packet.end;
+        }
+    });
+    result?;
+    out.write_all(&bytes[written..])
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use kymo_model::{
 use kymo_time::{CdTime, Clock, NANOS_PER_SECOND, Origin, Timestamp};
 
 use crate::capture::{Form, Position};
-use crate::network::{Keys, Security};
+use crate::network::{Keys, PORT, Security};
 use crate::{Identifier, Severity, Value};
 
 pub use events::{SampleCursor, SampleEvent};
@@ -84,6 +84,8 @@ struct List {
     interval: CdTime,
     names: Names,
     security: Security,
+    /// The number of its datagram.
+    datagram: u32,
     /// How many values there are, from which one on.
     count: u16,
     first: usize,
@@ -99,6 +101,8 @@ struct Message {
     names: Names,
     text: u32,
     security: Security,
+    /// The number of its datagram.
+    datagram: u32,
     /// Bytes of the parts with messages before it, in the order of time.
     position: u64,
 }
@@ -166,7 +170,7 @@ impl Recording {
         }
         let mut position = Position::default();
         let keys = options.keys.as_ref();
-        let loaded = load::load(path, bytes, keys, Content::default(), &mut position);
+        let loaded = load::load(path, bytes, keys, Content::default(), 0, &mut position);
         let clock = Arc::new(clock(0));
         let packet_schema = Arc::new(Schema::new());
         let stream = |class, name: &str| StreamInfo {
@@ -203,6 +207,37 @@ impl Recording {
     /// Number of datagrams.
     pub fn datagrams(&self) -> u64 {
         self.datagrams
+    }
+
+    /// The datagram that an event is of, by its number.
+    pub fn datagram_of(&self, stream: usize, chunk: usize, number: u64) -> Option<u64> {
+        let place = chunk
+            .checked_mul(CHUNK)?
+            .checked_add(usize::try_from(number).ok()?)?;
+        let datagram = match stream {
+            VALUES => self.content.lists.get(place)?.datagram,
+            _ => self.content.messages.get(place)?.datagram,
+        };
+        Some(datagram.into())
+    }
+
+    /// Writes the file, whose bytes these are, without the datagrams that are not to stay, by their numbers, and
+    /// without the packets of a capture that are none of collectd's.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn write_cut(
+        &self,
+        bytes: &[u8],
+        stays: impl Fn(u64) -> bool,
+        out: &mut impl io::Write,
+    ) -> io::Result<()> {
+        match Form::detect(bytes) {
+            Some(form) => crate::capture::cut(bytes, form, PORT, stays, out),
+            None if stays(0) => out.write_all(bytes),
+            None => Ok(()),
+        }
     }
 
     /// Number of lists of values.

@@ -254,12 +254,16 @@ impl Live {
             let AnyRecording::Ctf(trace) = of else {
                 continue;
             };
-            let place = self.sources.iter().find_map(|source| {
-                let below = trace.path().strip_prefix(&source.directory).ok()?;
-                // The first directory is that of the session.
-                let below: PathBuf = below.iter().skip(1).collect();
-                Some(Path::new(&source.url.to_string()).join(below))
-            });
+            let place = |stored: &Path| {
+                self.sources.iter().find_map(|source| {
+                    let below = stored.strip_prefix(&source.directory).ok()?;
+                    // The first directory is that of the session.
+                    let below: PathBuf = below.iter().skip(1).collect();
+                    Some(Path::new(&source.url.to_string()).join(below))
+                })
+            };
+            trace.rename_streams(place);
+            let place = place(trace.path());
             if let Some(place) = place {
                 trace.set_path(place);
             }

@@ -9,6 +9,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
+/// Whether [`interrupt`] answers the signals.
+static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
+
 /// Has a file that would be larger than `ulimit -f` allows fail with an error, where a signal would end
 /// the program. Programs that this one starts do not inherit that.
 pub fn fail_at_size_limit() {
@@ -35,6 +38,9 @@ fn watch() {
             return;
         };
         for signal in signals.forever() {
+            if IS_ANSWERED.load(Ordering::Relaxed) {
+                continue;
+            }
             // As long as this lives, the other threads neither go on nor tell what they miss.
             let _removed = kymo_io::remove_temporaries();
             // The program ends by the signal, as whoever started it expects.
@@ -70,16 +76,19 @@ fn ignored() -> u64 {
 pub fn interrupt(
     interrupted: Arc<AtomicBool>,
     ends: Arc<AtomicBool>,
-    directory: std::path::PathBuf,
+    directory: Option<std::path::PathBuf>,
 ) {
     let watch = move || {
         let Ok(mut signals) = Signals::new(ending()) else {
             return;
         };
+        IS_ANSWERED.store(true, Ordering::Relaxed);
         for signal in signals.forever() {
             if interrupted.swap(true, Ordering::Relaxed) || ends.load(Ordering::Relaxed) {
                 let _removed = kymo_io::remove_temporaries();
-                let _ = std::fs::remove_dir_all(&directory);
+                if let Some(directory) = &directory {
+                    let _ = std::fs::remove_dir_all(directory);
+                }
                 let _ = emulate_default_handler(signal);
             }
         }

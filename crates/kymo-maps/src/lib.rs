@@ -6,6 +6,7 @@
 mod load;
 mod statements;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -171,6 +172,34 @@ impl MapExport {
     /// Number of counters.
     pub fn counters(&self) -> u64 {
         self.counters.len() as u64
+    }
+
+    /// Where the row of a counter is, in bytes.
+    pub fn offset_of(&self, chunk: usize, number: u64) -> Option<usize> {
+        let place = chunk
+            .checked_mul(CHUNK)?
+            .checked_add(usize::try_from(number).ok()?)?;
+        Some(self.counters.get(place)?.offset)
+    }
+
+    /// Where the rows of all counters are, in no order.
+    pub fn offsets(&self) -> impl Iterator<Item = usize> {
+        self.counters.iter().map(|counter| counter.offset)
+    }
+
+    /// Writes the file, whose bytes these are, without the rows of counters that are not to stay, by their
+    /// [offsets](Self::offset_of).
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn write_cut(
+        &self,
+        bytes: &[u8],
+        stays: impl Fn(usize) -> bool,
+        out: &mut impl io::Write,
+    ) -> io::Result<()> {
+        load::cut(bytes, stays, out)
     }
 
     /// What is odd, and no damage.

@@ -1,6 +1,7 @@
 //! From the tables of an export to counters.
 
 use std::collections::HashMap;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -183,6 +184,32 @@ impl Tables {
         }
         Some(())
     }
+}
+
+/// Writes an export without the rows of `entries` that are not to stay, by where their statements begin. A statement
+/// goes with the white space behind it.
+pub(crate) fn cut(
+    bytes: &[u8],
+    stays: impl Fn(usize) -> bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    // Places in other text would not be those in the file.
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the export is not UTF-8"))?;
+    let mut begins = Statements::new(text).peekable();
+    let mut written = 0;
+    while let Some((begin, statement)) = begins.next() {
+        let is_counter = |row: &Insert<'_>| row.table == "entries";
+        let goes = match &statement {
+            Statement::Insert(rows) => rows.iter().any(is_counter) && !stays(begin),
+            _ => false,
+        };
+        if goes {
+            out.write_all(&bytes[written..begin])?;
+            written = begins.peek().map_or(bytes.len(), |(next, _)| *next);
+        }
+    }
+    out.write_all(&bytes[written..])
 }
 
 /// Reads an export.

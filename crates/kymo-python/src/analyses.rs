@@ -127,6 +127,7 @@ pub(crate) fn run(
                 key: names(of.key.as_ref(), "key")?,
                 tracks,
                 running: of.running,
+                call_graph: false,
             };
             let made = interruptible(py, stop, || {
                 Profile::new(recordings, &select, &query, &options).map(|of| of.to_json())

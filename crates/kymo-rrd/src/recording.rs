@@ -5,6 +5,8 @@
 //! rows, such as `AVERAGE/300`, and has one optional number for each data source, which is absent
 //! where it is unknown.
 
+mod cut;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;

@@ -108,6 +108,7 @@ pub(super) fn profiles(setting: &Setting) -> Outcome<Vec<Verdict>> {
             key: Some(FieldNames::parse("text")?),
             tracks: TrackBy::default(),
             running: true,
+            call_graph: false,
         };
         let options = Options {
             resolution: 1_000,

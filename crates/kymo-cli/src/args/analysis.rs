@@ -221,6 +221,7 @@ Examples:
   kymo profile --enter 'lttng_ust_cyg_profile:func_entry' --exit 'lttng_ust_cyg_profile:func_exit' \\
       --key addr --track vtid trace/
   kymo profile --flame calls.svg trace.json.gz
+  kymo profile --call-graph --top 10 trace.json.gz
   kymo profile --enter 3 --exit 4 --key text --running --resolution us log.cpel
                                          the figures of cpelinreg")]
 pub(crate) struct Profile {
@@ -243,6 +244,10 @@ pub(crate) struct Profile {
     /// For threads that take turns on one processor; cpelinreg does it.
     #[arg(long)]
     pub(crate) running: bool,
+
+    /// Show the callers and callees of each key below the table; in JSON, in `callers` and `callees` of each key.
+    #[arg(long, conflicts_with_all = ["by", "every", "all", "flame", "folded"])]
+    pub(crate) call_graph: bool,
 
     /// Write a flame graph to this SVG file, or `-` for standard output.
     ///

@@ -21,8 +21,17 @@ pub(crate) struct SeriesArgs {
 
     /// Write the figures of each group for each interval of this length, such as 1s or 10ms: CSV, or
     /// JSON lines with --json.
+    ///
+    /// Of sessions of LTTng live, and with --follow, an interval is written as soon as it is complete.
     #[arg(long, value_name = "DURATION", value_parser = parse_step)]
     pub(crate) every: Option<u64>,
+
+    /// Go on as the recordings grow, until interrupted. With --every or --all.
+    ///
+    /// What was added is looked for five times a second. Events are taken in the order of time, so that a stream waits
+    /// for those that are behind it, but 5 seconds at most for one to which nothing is added.
+    #[arg(long)]
+    pub(crate) follow: bool,
 
     /// Write to a file instead of standard output; for --every the ending may be .csv, .jsonl,
     /// .rrd (a data source for each figure) or .pftrace (counters for Perfetto).
@@ -49,7 +58,11 @@ pub(crate) struct Grouping {
     #[arg(long, value_name = "N", value_parser = row_count, conflicts_with_all = ["every", "all"])]
     pub(crate) top: Option<usize>,
 
-    /// Write every single duration with the values of --by: CSV, or JSON lines with --json.
+    /// Write every single duration with the values of --by and all fields of the events that begin and end it: CSV,
+    /// or JSON lines with --json.
+    ///
+    /// The fields of the event that ends it are called `end.FIELD` in CSV. Fields within structures are left out, of
+    /// arrays there is the length.
     #[arg(long, conflicts_with = "every")]
     pub(crate) all: bool,
 }

@@ -1,11 +1,10 @@
 //! What can be written after `kymo values`.
 
 use clap::Args;
-use kymo::analysis::GroupBy;
 use kymo::filter::{FieldNames, FilterError};
 
 use super::analysis::Analysis;
-use super::group::parse_by;
+use super::group::SeriesArgs;
 
 /// Measure the values of a field: their distribution, outliers, the most frequent texts
 ///
@@ -18,20 +17,17 @@ Examples:
   kymo values --field size --by name trace/
   kymo values --field ret --by name --where 'ret < 0' trace/
   kymo values --field datum --by track --outliers 2.5 --worst 50 log.cpel
+  kymo values --field size --by name --every 1s trace/
   kymo values --field filename --top 20 trace/")]
 pub(crate) struct Values {
     /// The field, named as in --where.
     #[arg(long, value_name = "FIELD", value_parser = parse_one)]
     pub(crate) field: FieldNames,
 
-    /// Show a row for each group: each track, name of an event, or value of fields.
-    #[arg(long, value_name = "track|name|FIELD[,...]", value_parser = parse_by)]
-    pub(crate) by: Option<GroupBy>,
-
     /// Find values that are more than K standard deviations from the mean of their group.
     ///
     /// The recordings are read twice.
-    #[arg(long, value_name = "K", value_parser = parse_limit)]
+    #[arg(long, value_name = "K", value_parser = parse_limit, conflicts_with = "every")]
     pub(crate) outliers: Option<f64>,
 
     /// Show the N farthest outliers with their times.
@@ -49,6 +45,9 @@ pub(crate) struct Values {
 
     #[command(flatten)]
     pub(crate) common: Analysis,
+
+    #[command(flatten)]
+    pub(crate) series: SeriesArgs,
 }
 
 pub(super) fn parse_one(name: &str) -> Result<FieldNames, FilterError> {

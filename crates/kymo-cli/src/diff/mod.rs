@@ -143,6 +143,7 @@ fn measure(args: &Diff, source: &Source, terminal: &Terminal) -> Result<(Side, C
             key: args.key.clone(),
             tracks: tracks.clone(),
             running: false,
+            call_graph: false,
         }),
         tracks,
         fields: args.field.clone(),

@@ -12,6 +12,9 @@ pub(super) struct Packet<'c> {
     pub(super) link: u16,
     /// What was kept of it.
     pub(super) bytes: &'c [u8],
+    /// Where it is in the file, with what the capture says of it.
+    pub(super) begin: usize,
+    pub(super) end: usize,
 }
 
 type Found<'c> = Result<Packet<'c>, CaptureFault>;
@@ -88,6 +91,8 @@ fn pcap<'c>(
             offset: begin,
             link,
             bytes: packet,
+            begin: at,
+            end,
         }));
         position.at = end;
     }
@@ -147,6 +152,8 @@ fn pcapng<'c>(
                     offset: at + 8 + range.start,
                     link,
                     bytes,
+                    begin: at,
+                    end,
                 }),
                 None => Err(truncated(at)),
             }),

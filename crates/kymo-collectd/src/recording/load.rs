@@ -42,12 +42,14 @@ pub(super) fn looks_like_datagram(bytes: &[u8]) -> bool {
 }
 
 /// Reads what a file holds from a position on. What is known comes first: the texts and values that it
-/// has are used, and new lists and messages are all that is in the result.
+/// has are used, and new lists and messages are all that is in the result. `first` is the number of the next
+/// datagram.
 pub(super) fn load(
     path: &Path,
     bytes: &[u8],
     keys: Option<&Keys>,
     known: Content,
+    first: u64,
     position: &mut Position,
 ) -> Loaded {
     let texts = known.texts.iter().zip(0..);
@@ -61,6 +63,7 @@ pub(super) fn load(
             .collect(),
         content: known,
         file: Arc::new(path.to_path_buf()),
+        first,
         datagrams: 0,
         faults: Vec::new(),
         more_faults: 0,
@@ -86,6 +89,8 @@ struct Loader {
     /// Positions of the texts.
     numbers: HashMap<Arc<str>, u32>,
     file: Arc<PathBuf>,
+    /// Datagrams that were read before.
+    first: u64,
     datagrams: u64,
     faults: Vec<FaultReport>,
     /// Faults that are not told.
@@ -100,6 +105,8 @@ impl Loader {
     fn datagram(&mut self, datagram: Datagram<'_>) {
         let number = self.datagrams;
         self.datagrams += 1;
+        // A file that has more of them does not fit into any memory.
+        let of = u32::try_from(self.first + number).unwrap_or(u32::MAX);
         // The decoder lends its items while the loader takes them.
         let decoder = std::mem::take(&mut self.decoder);
         decoder.decode(datagram.payload, &mut (), &mut |item| match item {
@@ -111,6 +118,7 @@ impl Loader {
                     interval: list.interval,
                     names: self.names(&list.id),
                     security: list.security,
+                    datagram: of,
                     count: list.values.len() as u16,
                     first,
                     position: 0,
@@ -125,6 +133,7 @@ impl Loader {
                     names: self.names(&notification.id),
                     text: self.text(notification.message),
                     security: received.security,
+                    datagram: of,
                     position: 0,
                 };
                 self.content.messages.push(message);

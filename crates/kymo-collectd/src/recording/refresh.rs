@@ -28,7 +28,14 @@ impl Recording {
         self.faults
             .retain(|fault| fault.code != FaultCode::Truncated || fault.offset < end);
         let keys = self.keys.as_ref();
-        let loaded = load::load(&self.path, bytes, keys, known, &mut self.position);
+        let loaded = load::load(
+            &self.path,
+            bytes,
+            keys,
+            known,
+            self.datagrams,
+            &mut self.position,
+        );
         lists.extend(loaded.content.lists);
         messages.extend(loaded.content.messages);
         self.content = Content {

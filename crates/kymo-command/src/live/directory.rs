@@ -30,7 +30,7 @@ impl SpoolDirectory {
             match builder.create(&path) {
                 Ok(()) => {
                     #[cfg(unix)]
-                    crate::signals::interrupt(interrupted, Arc::clone(&ends), path.clone());
+                    crate::signals::interrupt(interrupted, Arc::clone(&ends), Some(path.clone()));
                     #[cfg(not(unix))]
                     drop(interrupted);
                     return Ok(Self { path, ends });

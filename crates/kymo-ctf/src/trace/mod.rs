@@ -235,6 +235,15 @@ impl Trace {
         self.path = path;
     }
 
+    /// Sets the paths by which streams are called, those for which `rename` has another one.
+    pub fn rename_streams(&mut self, rename: impl Fn(&Path) -> Option<PathBuf>) {
+        for info in &mut self.infos {
+            if let Some(path) = rename(Path::new(&*info.name)) {
+                info.name = path.display().to_string().into();
+            }
+        }
+    }
+
     /// Everything the metadata says.
     pub fn class(&self) -> &TraceClass {
         &self.metadata.class

@@ -3,19 +3,19 @@
 use std::cmp::Reverse;
 use std::io;
 
-use kymo_text::Line;
 use kymo_time::Timestamp;
 
 use super::events::EventPattern;
 use super::group::{GroupBy, GroupValue, Groups, by_json, joined};
 use super::histogram::Histogram;
 use super::moments::Moments;
-use super::run::{Extra, Occurrence};
+use super::records::Records;
+use super::run::{Extra, Occurrence, Role};
 use super::series::{Series, SeriesSink};
 use super::states::Sort;
 use super::text::{duration, float_json, in_unit, number_json, percent, some_in_unit, unit_of};
-use super::tracks::track;
 use crate::AnyRecording;
+use crate::filter::FieldNames;
 use crate::report::{Json, Style, Table};
 use crate::tracks::{OTHERS, TrackTable};
 
@@ -90,9 +90,9 @@ enum Mode<'w> {
     /// A distribution for each group.
     Table,
     /// Each is written.
-    All(Records<'w>),
+    All(Box<Records<'w>>),
     /// A distribution for each group and interval.
-    Series(Series<'w>),
+    Series(Series<'w, Distribution>),
 }
 
 /// Durations of an analysis by group. Without more, they are not looked at.
@@ -124,17 +124,12 @@ impl<'w> Breakdown<'w> {
         }
     }
 
-    /// Every duration as a line: when it began and ended, how long it is, its track, the values of its group.
+    /// Every duration as a line: when it began and ended, how long it is, its track, the values of its group, the fields
+    /// of the events that began and ended it.
     pub fn all(by: GroupBy, format: LineFormat, write: Write<'w>) -> Self {
         Self {
             by,
-            mode: Mode::All(Records {
-                format,
-                write,
-                pending: Vec::new(),
-                line: Line::new(),
-                has_header: false,
-            }),
+            mode: Mode::All(Box::new(Records::new(format, write))),
             ..Self::default()
         }
     }
@@ -148,17 +143,33 @@ impl<'w> Breakdown<'w> {
         }
     }
 
-    /// Gets ready for recordings.
-    pub(super) fn begin(&mut self, recordings: &[AnyRecording], pattern: Option<&EventPattern>) {
+    /// The fields of events that it wants beside those that groups are made by: all, where every duration is written.
+    /// It is asked once, before [`bind`](Self::bind).
+    pub(super) fn find_fields(
+        &mut self,
+        recordings: &[AnyRecording],
+        roles: &[Vec<Option<Role>>],
+    ) -> Vec<FieldNames> {
+        match &mut self.mode {
+            Mode::All(records) => records.find_fields(&self.by, recordings, roles),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Gets ready for recordings, which may be more than before.
+    pub(super) fn bind(&mut self, recordings: &[AnyRecording], pattern: Option<&EventPattern>) {
         let most = match self.mode {
             Mode::Off => return,
             Mode::All(_) => MOST_VALUES,
             Mode::Table | Mode::Series(_) => MOST_GROUPS,
         };
-        self.groups = Some(Groups::new(&self.by, most, recordings, pattern));
+        match &mut self.groups {
+            Some(groups) => groups.bind(recordings, pattern),
+            None => self.groups = Some(Groups::new(&self.by, most, recordings, pattern)),
+        }
     }
 
-    /// What it wants to know of events.
+    /// What groups need to know of events.
     pub(super) fn extra(by: &GroupBy) -> Extra<'_> {
         Extra {
             by: (!by.fields.is_empty()).then_some(&by.fields),
@@ -176,12 +187,24 @@ impl<'w> Breakdown<'w> {
         self.groups.is_some()
     }
 
-    /// The number of the group of an event.
+    /// The number of the group of an event that begins something; where every duration is written, of the event.
     #[inline]
     pub(super) fn group(&mut self, event: &Occurrence<'_>) -> u32 {
-        match &mut self.groups {
-            Some(groups) => groups.number(event),
-            None => 0,
+        let Some(groups) = &mut self.groups else {
+            return 0;
+        };
+        let group = groups.number(event);
+        match &mut self.mode {
+            Mode::All(records) => records.begin(group, event),
+            _ => group,
+        }
+    }
+
+    /// An event ends what is added next.
+    #[inline]
+    pub(super) fn ending(&mut self, event: &Occurrence<'_>) {
+        if let Mode::All(records) = &mut self.mode {
+            records.ending(event);
         }
     }
 
@@ -201,8 +224,11 @@ impl<'w> Breakdown<'w> {
             Mode::Table => {
                 super::slot(&mut self.of, &mut self.others, span.group).add(span.nanos, span.begin);
             }
-            Mode::All(records) => records.pending.push(span),
-            Mode::Series(series) => series.add(&span),
+            Mode::All(records) => records.add(span),
+            Mode::Series(series) => {
+                let add = |of: &mut Distribution| of.add(span.nanos, span.begin);
+                series.add(span.end, span.group, add);
+            }
         }
     }
 
@@ -214,7 +240,7 @@ impl<'w> Breakdown<'w> {
         let written = match &mut self.mode {
             Mode::Off | Mode::Table => Ok(()),
             Mode::All(records) => records.write(&self.by, groups, tracks, recordings),
-            Mode::Series(series) => series.write(&self.by, groups, tracks, recordings),
+            Mode::Series(series) => series.write(groups, tracks, recordings),
         };
         if let Err(error) = written {
             self.error.get_or_insert(error);
@@ -266,83 +292,6 @@ impl<'w> Breakdown<'w> {
         let titles = self.by.titles().map(str::to_string);
         Some(GroupTable::new(titles.collect(), rows.collect()))
     }
-}
-
-/// Writes every duration.
-struct Records<'w> {
-    format: LineFormat,
-    write: Write<'w>,
-    pending: Vec<Span>,
-    line: Line,
-    has_header: bool,
-}
-
-impl Records<'_> {
-    fn write(
-        &mut self,
-        by: &GroupBy,
-        groups: &Groups,
-        tracks: &TrackTable,
-        recordings: &[AnyRecording],
-    ) -> io::Result<()> {
-        if !std::mem::replace(&mut self.has_header, true) && self.format == LineFormat::Csv {
-            let columns = ["begin", "end", "duration", "track"].into_iter();
-            let columns: Vec<&str> = columns.chain(by.titles()).collect();
-            csv_line(columns.into_iter(), &mut self.line);
-        }
-        let several = recordings.len() > 1;
-        for span in self.pending.drain(..) {
-            let track = track(recordings, tracks, span.track).title(several);
-            let values = groups.values(span.group, tracks, recordings);
-            match self.format {
-                LineFormat::Csv => {
-                    let numbers = [
-                        span.begin.to_string(),
-                        span.end.to_string(),
-                        span.nanos.to_string(),
-                    ];
-                    let cells = numbers.into_iter().chain([track]);
-                    let cells: Vec<String> =
-                        cells.chain(values.iter().map(GroupValue::text)).collect();
-                    csv_line(cells.iter().map(String::as_str), &mut self.line);
-                }
-                LineFormat::Json => {
-                    let mut json = Json::default();
-                    json.begin_object();
-                    json.key("begin");
-                    json.signed(span.begin);
-                    json.key("end");
-                    json.signed(span.end);
-                    number_json("duration", span.nanos, &mut json);
-                    json.key("track");
-                    json.text(track.as_bytes());
-                    by_json(by.titles(), &values, &mut json);
-                    json.end_object();
-                    self.line.push(&json.finish());
-                }
-            }
-        }
-        let written = (self.write)(self.line.as_bytes());
-        self.line.clear();
-        written
-    }
-}
-
-/// A line of comma-separated values.
-pub(super) fn csv_line<'c>(cells: impl Iterator<Item = &'c str>, out: &mut Line) {
-    for (position, cell) in cells.enumerate() {
-        if position > 0 {
-            out.push_byte(b',');
-        }
-        if cell.contains([',', '"', '\n', '\r']) {
-            out.push_byte(b'"');
-            out.push(cell.replace('"', "\"\"").as_bytes());
-            out.push_byte(b'"');
-        } else {
-            out.push(cell.as_bytes());
-        }
-    }
-    out.push_byte(b'\n');
 }
 
 /// Durations by group.

@@ -82,6 +82,8 @@ struct GroupKey {
 pub(super) struct Groups {
     by: GroupBy,
     has_track: bool,
+    has_name: bool,
+    most: usize,
     /// By recording and class the number of its name; 0 where names do not count.
     classes: Vec<Vec<u32>>,
     names: Vec<String>,
@@ -100,9 +102,26 @@ impl Groups {
         pattern: Option<&EventPattern>,
     ) -> Self {
         let has = |part: Part| by.parts.iter().any(|(it, _)| *it == part);
-        let mut names: Vec<String> = Vec::new();
-        let mut numbers = std::collections::HashMap::<String, u32, RandomState>::default();
-        let has_name = has(Part::Name);
+        let mut groups = Self {
+            by: by.clone(),
+            has_track: has(Part::Track),
+            has_name: has(Part::Name),
+            most,
+            classes: Vec::new(),
+            names: Vec::new(),
+            by_name: None,
+            known: Interner::with_room(most, MOST_BYTES),
+        };
+        groups.bind(recordings, pattern);
+        groups
+    }
+
+    /// Takes the event classes of recordings, which may be more than before: what is known keeps its number.
+    pub(super) fn bind(&mut self, recordings: &[AnyRecording], pattern: Option<&EventPattern>) {
+        let known = self.names.iter().cloned().zip(0..);
+        let mut numbers: std::collections::HashMap<String, u32, RandomState> = known.collect();
+        let names = &mut self.names;
+        let has_name = self.has_name;
         let classes = recordings.iter().map(|of| {
             let classes = of.event_classes().iter().map(|class| {
                 let name = name_of(class);
@@ -117,17 +136,19 @@ impl Groups {
             });
             classes.collect()
         });
-        let classes: Vec<Vec<u32>> = classes.collect();
-        let has_track = has(Part::Track);
-        let by_name = !has_track && by.fields.is_empty() && names.len() <= most;
-        Self {
-            by: by.clone(),
-            has_track,
-            by_name: by_name.then(|| vec![OTHERS; names.len()]),
-            classes,
-            names,
-            known: Interner::with_room(most, MOST_BYTES),
-        }
+        self.classes = classes.collect();
+        let is_by_name =
+            !self.has_track && self.by.fields.is_empty() && self.names.len() <= self.most;
+        self.by_name = is_by_name.then(|| {
+            let mut by_name = self.by_name.take().unwrap_or_default();
+            by_name.resize(self.names.len(), OTHERS);
+            by_name
+        });
+    }
+
+    /// What they are made by.
+    pub(super) fn by(&self) -> &GroupBy {
+        &self.by
     }
 
     /// The number of the group of an event.

@@ -8,7 +8,7 @@ use kymo_time::Timestamp;
 use super::breakdown::{Breakdown, Span};
 use super::events::Error;
 use super::group::{GroupBy, GroupValue, Groups, by_json, joined};
-use super::run::{Analysis, Coverage, Occurrence, Options, Question, SEEN, run_with};
+use super::run::{Analysis, Coverage, Feed, Occurrence, Options, Question, SEEN, Whole, run_feed};
 use super::text::{number_json, percent, times_json};
 use super::tracks::TrackBy;
 use crate::AnyRecording;
@@ -60,6 +60,10 @@ impl Analysis for Work<'_> {
         }
     }
 
+    fn reached(&mut self, time: i64) {
+        self.breakdown.now(time);
+    }
+
     fn after(&mut self, tracks: &TrackTable, recordings: &[AnyRecording]) -> bool {
         self.breakdown.after(tracks, recordings)
     }
@@ -79,22 +83,41 @@ impl GroupStats {
         options: &Options,
         series: &mut Breakdown<'w>,
     ) -> Result<Self, Error> {
-        let seen = |of: &AnyRecording| vec![Some(SEEN); of.event_classes().len()];
-        let question = Question {
-            roles: recordings.iter().map(seen).collect(),
-            tracks,
-            keys: SliceKeys::default(),
+        let feed = &mut Whole { recordings, select };
+        Self::of_feed(feed, tracks, by, options, series)
+    }
+
+    /// The same of what a feed has.
+    ///
+    /// # Errors
+    ///
+    /// No event has the fields that make a track or a group.
+    pub fn of_feed<'w>(
+        feed: &mut impl Feed,
+        tracks: &TrackBy,
+        by: &GroupBy,
+        options: &Options,
+        series: &mut Breakdown<'w>,
+    ) -> Result<Self, Error> {
+        let ask = |recordings: &[AnyRecording], work: &mut Work<'_>| {
+            work.groups.bind(recordings, None);
+            work.breakdown.bind(recordings, None);
+            let seen = |of: &AnyRecording| vec![Some(SEEN); of.event_classes().len()];
+            Ok(Question {
+                roles: recordings.iter().map(seen).collect(),
+                tracks,
+                keys: SliceKeys::default(),
+            })
         };
-        series.begin(recordings, None);
         let mut work = Work {
-            groups: Groups::new(by, MOST_GROUPS, recordings, None),
+            groups: Groups::new(by, MOST_GROUPS, feed.recordings(), None),
             counts: Vec::new(),
             others: Count::default(),
             breakdown: std::mem::take(series),
         };
         let extra = Breakdown::extra(by);
-        let run = run_with(recordings, select, &question, &extra, options, &mut work);
-        let (coverage, known) = run?;
+        let (coverage, known) = run_feed(feed, ask, &extra, options, &mut work)?;
+        let recordings = feed.recordings();
         work.breakdown.end(&known, recordings);
         *series = work.breakdown;
         let counts = (0..).zip(work.counts).chain([(OTHERS, work.others)]);

@@ -14,7 +14,9 @@ use super::histogram::Histogram;
 use super::moments::Moments;
 use super::pending::Pending;
 use super::profile::MOST_DEPTH;
-use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Question, run_with};
+use super::run::{
+    Analysis, BEGINS, Coverage, ENDS, Extra, Feed, Occurrence, Options, Question, Whole, run_feed,
+};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, FilterError, name_of};
@@ -324,6 +326,7 @@ impl Analysis for Work<'_, '_> {
         self.breakdown.now(event.time);
         // What is both ends what began before it.
         if event.role & ENDS != 0 {
+            self.breakdown.ending(event);
             self.end(event);
         }
         if event.role & BEGINS != 0 {
@@ -335,6 +338,10 @@ impl Analysis for Work<'_, '_> {
             let start = Start::of(event, self.breakdown.group(event));
             self.pair(start, end, event.track, Key::None);
         }
+    }
+
+    fn reached(&mut self, time: i64) {
+        self.breakdown.now(time);
     }
 
     fn after(&mut self, tracks: &TrackTable, recordings: &[AnyRecording]) -> bool {
@@ -358,14 +365,8 @@ impl Latency {
         query: &LatencyQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        Self::measure(
-            recordings,
-            select,
-            query,
-            options,
-            &mut Breakdown::default(),
-            None,
-        )
+        let breakdown = &mut Breakdown::default();
+        Self::with_breakdown(recordings, select, query, options, breakdown)
     }
 
     /// The same, and hands over each pair.
@@ -381,7 +382,8 @@ impl Latency {
         each: EachPair<'_>,
     ) -> Result<Self, Error> {
         let breakdown = &mut Breakdown::default();
-        Self::measure(recordings, select, query, options, breakdown, Some(each))
+        let feed = &mut Whole { recordings, select };
+        Self::measure(feed, query, options, breakdown, Some(each))
     }
 
     /// The same, by group.
@@ -396,23 +398,38 @@ impl Latency {
         options: &Options,
         breakdown: &mut Breakdown<'w>,
     ) -> Result<Self, Error> {
-        Self::measure(recordings, select, query, options, breakdown, None)
+        Self::of_feed(&mut Whole { recordings, select }, query, options, breakdown)
     }
 
-    fn measure<'w, S: Select>(
-        recordings: &[AnyRecording],
-        select: &S,
+    /// The same of what a feed has.
+    ///
+    /// # Errors
+    ///
+    /// No recording has such events or such fields.
+    pub fn of_feed<'w>(
+        feed: &mut impl Feed,
+        query: &LatencyQuery,
+        options: &Options,
+        breakdown: &mut Breakdown<'w>,
+    ) -> Result<Self, Error> {
+        Self::measure(feed, query, options, breakdown, None)
+    }
+
+    fn measure<'w>(
+        feed: &mut impl Feed,
         query: &LatencyQuery,
         options: &Options,
         breakdown: &mut Breakdown<'w>,
         each: Option<EachPair<'_>>,
     ) -> Result<Self, Error> {
-        let roles = match &query.events {
+        let pattern = query.events.as_ref().map(|(start, _)| start);
+        let roles = |recordings: &[AnyRecording]| match &query.events {
             Some((start, end)) => {
                 let starts = start.classes(recordings).map_err(Error::Event)?;
-                super::roles(starts, end.classes(recordings).map_err(Error::Event)?)
+                let ends = end.classes(recordings).map_err(Error::Event)?;
+                Ok(super::roles(starts, ends))
             }
-            None => super::own_roles(recordings, "--start and --end")?,
+            None => super::own_roles(recordings, "--start and --end"),
         };
         let fields = query.pair_by.fields.as_ref();
         let of_fields = |names| Fields {
@@ -420,24 +437,34 @@ impl Latency {
             names,
             required: true,
         };
-        let question = Question {
-            roles,
-            tracks: &query.tracks,
-            keys: SliceKeys {
-                begin: fields.map(|(start, _)| of_fields(start)),
-                end: fields.map(|(_, end)| of_fields(end)),
-            },
+        let keys = SliceKeys {
+            begin: fields.map(|(start, _)| of_fields(start)),
+            end: fields.map(|(_, end)| of_fields(end)),
         };
         let mut work = Work::new(query.pair_by.track, query.worst, MOST_OPEN);
         work.each = each;
         let is_nested = query.events.is_none() && fields.is_none();
         work.slices = is_nested.then(|| OpenSlices::new(MOST_OPEN, MOST_DEPTH));
         let by = breakdown.by().clone();
-        let extra = Breakdown::extra(&by);
-        breakdown.begin(recordings, query.events.as_ref().map(|(start, _)| start));
+        let recordings = feed.recordings();
+        let more = breakdown.find_fields(recordings, &roles(recordings).unwrap_or_default());
+        let more: Vec<&FieldNames> = more.iter().collect();
+        let extra = Extra {
+            more: &more,
+            ..Breakdown::extra(&by)
+        };
         work.breakdown = std::mem::take(breakdown);
-        let run = run_with(recordings, select, &question, &extra, options, &mut work);
-        let (coverage, known) = run?;
+        let ask = |recordings: &[AnyRecording], work: &mut Work<'_, '_>| {
+            let roles = roles(recordings)?;
+            work.breakdown.bind(recordings, pattern);
+            Ok(Question {
+                roles,
+                tracks: &query.tracks,
+                keys,
+            })
+        };
+        let (coverage, known) = run_feed(feed, ask, &extra, options, &mut work)?;
+        let recordings = feed.recordings();
         work.breakdown.end(&known, recordings);
         let groups = work.breakdown.rows(&known, recordings);
         if groups.is_some() {

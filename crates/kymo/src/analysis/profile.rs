@@ -1,22 +1,27 @@
 //! Profiles: nested calls, the time in each and in those that it calls.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::hash::BuildHasher;
 
+use foldhash::fast::RandomState;
 use kymo_model::Recording;
 
-use super::breakdown::{Breakdown, GroupTable, Span};
+use super::breakdown::{Breakdown, GroupTable, PERCENTILES, Span};
 use super::events::{Error, EventPattern};
+use super::histogram::Histogram;
 use super::moments::{Drift, Moments};
-use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Question, SEEN, run_with};
+use super::run::{
+    Analysis, BEGINS, Coverage, ENDS, Extra, Feed, Occurrence, Options, Question, Role, SEEN,
+    Whole, run_feed,
+};
 use super::text::{duration, float_json, in_unit, number_json, percent, some_in_unit, unit_of};
 use super::tracks::TrackBy;
 use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
 use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
-use crate::tracks::{Fields, Interner, Key, OpenSlices, RowKey, SliceKeys, TrackTable};
+use crate::tracks::{Fields, Interner, Key, OTHERS, OpenSlices, RowKey, SliceKeys, TrackTable};
 
 /// Calls that are open on one track; those within are left out.
 pub(super) const MOST_DEPTH: usize = 1024;
@@ -37,6 +42,8 @@ pub struct ProfileQuery {
     /// event of another track, as for threads that take turns on one processor. All events that
     /// are wanted are looked at then.
     pub running: bool,
+    /// Whether it is counted what calls what.
+    pub call_graph: bool,
 }
 
 /// A profile of recordings.
@@ -44,6 +51,8 @@ pub struct ProfileQuery {
 pub struct Profile {
     /// By key, longest time in itself first.
     pub keys: Vec<ProfileKey>,
+    /// What calls what, where that was asked for: most time first.
+    pub edges: Vec<ProfileEdge>,
     /// Events that enter something and were not left.
     pub unmatched_enters: u64,
     /// Events that leave what was not entered.
@@ -59,6 +68,7 @@ pub struct Profile {
     /// What was seen.
     pub coverage: Coverage,
     title: String,
+    call_graph: bool,
     /// So many keys are in reports.
     most: usize,
 }
@@ -70,10 +80,38 @@ pub struct ProfileKey {
     pub key: String,
     /// The time of each call without what it calls.
     pub own: Moments,
+    /// How many calls took how long, without what they call.
+    pub histogram: Histogram,
     /// The time of all calls with what they call, in nanoseconds; a call within another one of the
     /// same key that ended, too, is not counted again.
     pub total: u64,
 }
+
+/// The calls of one key by another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileEdge {
+    /// The position of the caller among the keys; `None` of the outermost calls.
+    pub caller: Option<usize>,
+    /// The position of what is called.
+    pub callee: usize,
+    /// How many calls.
+    pub calls: u64,
+    /// The time of these calls without what they call, in nanoseconds.
+    pub own: u64,
+    /// The same with what they call. Of a call within another one of the same edge, the time counts twice.
+    pub total: u64,
+}
+
+/// The numbers of an edge.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfEdge {
+    calls: u64,
+    own: u64,
+    total: u64,
+}
+
+/// Edges that are told apart.
+const MOST_EDGES: usize = 1 << 20;
 
 /// A call that is open.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +132,7 @@ struct Frame {
 #[derive(Clone, Debug, Default)]
 pub(super) struct OfKey {
     pub(super) own: Moments,
+    histogram: Histogram,
     pub(super) total: u128,
 }
 
@@ -101,6 +140,8 @@ pub(super) struct OfKey {
 pub(super) struct Work<'w> {
     breakdown: Breakdown<'w>,
     running: bool,
+    /// By the numbers of the caller and of what it calls.
+    edges: Option<HashMap<(Option<u32>, u32), OfEdge, RandomState>>,
     /// The key of each class, where keys are no values; by recording and class.
     class_keys: Option<Vec<Vec<u32>>>,
     pub(super) keys: Interner<Key>,
@@ -127,6 +168,7 @@ impl<'w> Work<'w> {
         Self {
             breakdown: Breakdown::default(),
             running,
+            edges: None,
             class_keys: None,
             keys: Interner::default(),
             times: Vec::new(),
@@ -271,6 +313,20 @@ impl<'w> Work<'w> {
         let of = super::slot(&mut self.times, &mut self.other_times, frame.key);
         let nanos = whole.saturating_sub(inner);
         of.own.add(nanos);
+        of.histogram.add(nanos);
+        if let Some(edges) = &mut self.edges {
+            let caller = place
+                .checked_sub(1)
+                .map(|caller| self.open.on(track)[caller].key);
+            let mut edge = (caller, frame.key);
+            if edges.len() >= MOST_EDGES && !edges.contains_key(&edge) {
+                edge = (Some(OTHERS), frame.key);
+            }
+            let of = edges.entry(edge).or_default();
+            of.calls += 1;
+            of.own = of.own.saturating_add(nanos);
+            of.total = of.total.saturating_add(whole);
+        }
         self.breakdown.add(Span {
             group: frame.group,
             nanos,
@@ -311,14 +367,18 @@ impl<'w> Work<'w> {
 impl Analysis for Work<'_> {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
-        self.breakdown.now(event.time);
+        // What ended before is of earlier intervals.
         self.end_until(event.time);
+        self.breakdown.now(event.time);
         self.first.get_or_insert(event.time);
         self.last = self.last.max(event.time);
         let now = self.time_of(event.track, event.time);
         match event.role {
             BEGINS => self.enter(event, now),
-            ENDS => self.exit(event.track, event.end_key, now, event.time),
+            ENDS => {
+                self.breakdown.ending(event);
+                self.exit(event.track, event.end_key, now, event.time);
+            }
             _ => {}
         }
         if let Some(nanos) = event.duration {
@@ -332,8 +392,40 @@ impl Analysis for Work<'_> {
         }
     }
 
+    fn reached(&mut self, time: i64) {
+        // Calls that end at this time come with the events of it.
+        self.end_until(time.saturating_sub(1));
+        self.breakdown.now(time);
+    }
+
     fn after(&mut self, tracks: &TrackTable, recordings: &[AnyRecording]) -> bool {
         self.breakdown.after(tracks, recordings)
+    }
+}
+
+impl ProfileQuery {
+    /// What the events of each class are.
+    fn roles(&self, recordings: &[AnyRecording]) -> Result<Vec<Vec<Option<Role>>>, Error> {
+        let mut roles = match &self.events {
+            Some((enter, exit)) => {
+                let enters = enter.classes(recordings).map_err(Error::Event)?;
+                super::roles(enters, exit.classes(recordings).map_err(Error::Event)?)
+            }
+            None => super::own_roles(recordings, "--enter and --exit")?,
+        };
+        for (of, roles) in recordings.iter().zip(&mut roles) {
+            for (class, role) in of.event_classes().iter().zip(roles) {
+                match role {
+                    Some(role) if *role == BEGINS | ENDS => {
+                        let name = name_of(class).to_string();
+                        return Err(Error::BothEnds { name });
+                    }
+                    None if self.running => *role = Some(SEEN),
+                    _ => {}
+                }
+            }
+        }
+        Ok(roles)
     }
 }
 
@@ -373,25 +465,20 @@ impl Profile {
         options: &Options,
         breakdown: &mut Breakdown<'w>,
     ) -> Result<Self, Error> {
-        let mut roles = match &query.events {
-            Some((enter, exit)) => {
-                let enters = enter.classes(recordings).map_err(Error::Event)?;
-                super::roles(enters, exit.classes(recordings).map_err(Error::Event)?)
-            }
-            None => super::own_roles(recordings, "--enter and --exit")?,
-        };
-        for (of, roles) in recordings.iter().zip(&mut roles) {
-            for (class, role) in of.event_classes().iter().zip(roles) {
-                match role {
-                    Some(role) if *role == BEGINS | ENDS => {
-                        let name = name_of(class).to_string();
-                        return Err(Error::BothEnds { name });
-                    }
-                    None if query.running => *role = Some(SEEN),
-                    _ => {}
-                }
-            }
-        }
+        Self::of_feed(&mut Whole { recordings, select }, query, options, breakdown)
+    }
+
+    /// The same of what a feed has.
+    ///
+    /// # Errors
+    ///
+    /// No recording has such events or such fields; an event enters and leaves.
+    pub fn of_feed<'w>(
+        feed: &mut impl Feed,
+        query: &ProfileQuery,
+        options: &Options,
+        breakdown: &mut Breakdown<'w>,
+    ) -> Result<Self, Error> {
         let key = query.key.as_ref();
         let fields = |required| {
             key.map(|names| Fields {
@@ -400,46 +487,82 @@ impl Profile {
                 required,
             })
         };
-        let question = Question {
-            roles,
-            tracks: &query.tracks,
-            keys: SliceKeys {
-                begin: fields(true),
-                end: fields(false),
-            },
+        let keys = SliceKeys {
+            begin: fields(true),
+            end: fields(false),
         };
         let mut work = Work::new(query.running);
-        if key.is_none() {
-            work.by_class(recordings);
-        }
+        work.edges = query.call_graph.then(HashMap::default);
         let by = breakdown.by().clone();
-        let extra = Breakdown::extra(&by);
-        breakdown.begin(recordings, query.events.as_ref().map(|(enter, _)| enter));
+        let recordings = feed.recordings();
+        let roles = query.roles(recordings).unwrap_or_default();
+        let more = breakdown.find_fields(recordings, &roles);
+        let more: Vec<&FieldNames> = more.iter().collect();
+        let extra = Extra {
+            more: &more,
+            ..Breakdown::extra(&by)
+        };
         work.breakdown = std::mem::take(breakdown);
-        let run = run_with(recordings, select, &question, &extra, options, &mut work);
-        let (coverage, known) = run?;
+        let pattern = query.events.as_ref().map(|(enter, _)| enter);
+        let ask = |recordings: &[AnyRecording], work: &mut Work<'_>| {
+            let roles = query.roles(recordings)?;
+            if key.is_none() {
+                work.by_class(recordings);
+            }
+            work.breakdown.bind(recordings, pattern);
+            Ok(Question {
+                roles,
+                tracks: &query.tracks,
+                keys,
+            })
+        };
+        let (coverage, known) = run_feed(feed, ask, &extra, options, &mut work)?;
+        let recordings = feed.recordings();
         work.end_until(i64::MAX);
         work.breakdown.end(&known, recordings);
         let groups = work.breakdown.rows(&known, recordings);
         *breakdown = std::mem::take(&mut work.breakdown);
         let unmatched_enters = work.unmatched_enters + work.drop_open();
-        let mut keys: Vec<ProfileKey> = super::slots(work.times, work.other_times)
+        let mut keys: Vec<(u32, ProfileKey)> = super::slots(work.times, work.other_times)
             .filter(|(_, of)| of.own.count() > 0)
-            .map(|(number, of)| ProfileKey {
-                key: match work.keys.key(number) {
+            .map(|(number, of)| {
+                let key = match work.keys.key(number) {
                     Some(key) => key.text(),
                     None => "(other keys)".to_string(),
-                },
-                own: of.own,
-                total: u64::try_from(of.total).unwrap_or(u64::MAX),
+                };
+                let key = ProfileKey {
+                    key,
+                    own: of.own,
+                    histogram: of.histogram,
+                    total: u64::try_from(of.total).unwrap_or(u64::MAX),
+                };
+                (number, key)
             })
             .collect();
-        keys.sort_by(|a, b| {
+        keys.sort_by(|(_, a), (_, b)| {
             let longest = |of: &ProfileKey| Reverse(of.own.total());
             longest(a).cmp(&longest(b)).then_with(|| a.key.cmp(&b.key))
         });
+        let places: HashMap<u32, usize, RandomState> =
+            keys.iter().map(|(number, _)| *number).zip(0..).collect();
+        // A caller whose exit was lost has no key here.
+        let edges = work.edges.unwrap_or_default().into_iter();
+        let edges = edges.filter_map(|((caller, callee), of)| {
+            Some(ProfileEdge {
+                caller: caller.and_then(|caller| places.get(&caller).copied()),
+                callee: *places.get(&callee)?,
+                calls: of.calls,
+                own: of.own,
+                total: of.total,
+            })
+        });
+        let mut edges: Vec<ProfileEdge> = edges.collect();
+        edges.sort_by_key(|of| (Reverse(of.total), of.caller, of.callee));
+        let keys = keys.into_iter().map(|(_, key)| key).collect();
         Ok(Self {
             keys,
+            edges,
+            call_graph: query.call_graph,
             unmatched_enters,
             unmatched_exits: work.unmatched_exits,
             too_deep: work.too_deep,
@@ -479,7 +602,8 @@ impl Profile {
     /// One object, its durations in nanoseconds: `events`, `untimed`, `discarded_events`, `discarded_packets`,
     /// `calls`, `self`, `mean`, `span`, `unmatched_enters`, `unmatched_exits`, `too_deep`,
     /// `backwards`, `keys` (each with `key`, `calls`, `self`, `total`, `mean`, `deviation`,
-    /// `min`, `max`, `offset`, `slope`, `correlation`) and `faults`.
+    /// `min`, `p50`, `p95`, `p99`, `max`, `offset`, `slope`, `correlation`, and with a call graph `callers` and `callees`,
+    /// each with `key`, `calls`, `self`, `total`) and `faults`.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
         json.begin_report();
@@ -496,9 +620,10 @@ impl Profile {
         ] {
             number_json(key, number, &mut json);
         }
+        let (callers, callees) = self.edges_of();
         json.key("keys");
         json.begin_array();
-        for of in self.keys.iter().take(self.most) {
+        for (position, of) in self.keys.iter().enumerate().take(self.most) {
             let (own, drift) = (&of.own, of.own.drift());
             json.begin_object();
             json.key("key");
@@ -509,11 +634,19 @@ impl Profile {
             float_json("mean", own.mean(), &mut json);
             float_json("deviation", own.deviation(), &mut json);
             number_json("min", own.min(), &mut json);
+            for (key, thousandths) in PERCENTILES {
+                json.key(key);
+                json.optional_number(of.histogram.percentile(thousandths));
+            }
             number_json("max", own.max(), &mut json);
             float_json("offset", drift.map(|drift| drift.offset), &mut json);
             float_json("slope", drift.map(|drift| drift.slope), &mut json);
             let correlation = drift.and_then(|drift| drift.correlation);
             float_json("correlation", correlation, &mut json);
+            if self.call_graph {
+                self.edges_json("callers", &callers[position], &mut json);
+                self.edges_json("callees", &callees[position], &mut json);
+            }
             json.end_object();
         }
         json.end_array();
@@ -523,6 +656,73 @@ impl Profile {
         self.coverage.end_json(&mut json);
         json.end_object();
         json.finish()
+    }
+
+    /// For each key the positions of the edges by which it is called, and of those by which it calls.
+    fn edges_of(&self) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
+        let mut callers = vec![Vec::new(); self.keys.len()];
+        let mut callees = callers.clone();
+        for (position, of) in self.edges.iter().enumerate() {
+            callers[of.callee].push(position);
+            if let Some(caller) = of.caller {
+                callees[caller].push(position);
+            }
+        }
+        (callers, callees)
+    }
+
+    fn edges_json(&self, name: &str, edges: &[usize], json: &mut Json) {
+        json.key(name);
+        json.begin_array();
+        for of in edges.iter().map(|&position| &self.edges[position]) {
+            let other = if name == "callers" {
+                of.caller
+            } else {
+                Some(of.callee)
+            };
+            json.begin_object();
+            json.key("key");
+            match other {
+                Some(other) => json.text(self.keys[other].key.as_bytes()),
+                None => json.null(),
+            }
+            number_json("calls", of.calls, json);
+            number_json("self", of.own, json);
+            number_json("total", of.total, json);
+            json.end_object();
+        }
+        json.end_array();
+    }
+
+    /// A line for each key, with its callers and callees below.
+    fn call_graph_text(&self, style: &Style) -> String {
+        let means = self.keys.iter().filter_map(|of| of.own.mean());
+        let unit = unit_of(means.fold(0.0, f64::max));
+        let mut table = Table::default();
+        let columns = ["calls", "self", "total"];
+        table.header(&super::with_unit(&columns, 1, unit, "callers and callees"));
+        let (callers, callees) = self.edges_of();
+        for (position, of) in self.keys.iter().enumerate().take(self.most) {
+            let mut row = |calls: u64, own: u64, total: u64, name: String| {
+                table.row([
+                    style.count(calls),
+                    in_unit(own as f64, unit),
+                    in_unit(total as f64, unit),
+                    name,
+                ]);
+            };
+            row(of.own.count(), of.own.total(), of.total, of.key.clone());
+            for edge in callers[position].iter().map(|&edge| &self.edges[edge]) {
+                let caller = edge.caller.map(|caller| self.keys[caller].key.as_str());
+                let name = format!("  <- {}", caller.unwrap_or("(outermost)"));
+                row(edge.calls, edge.own, edge.total, name);
+            }
+            for edge in callees[position].iter().map(|&edge| &self.edges[edge]) {
+                let name = format!("  -> {}", self.keys[edge.callee].key);
+                row(edge.calls, edge.own, edge.total, name);
+            }
+        }
+        table.fit(&[true, true, true, false], style)
     }
 
     /// A summary and a table of all keys.
@@ -578,6 +778,10 @@ impl Profile {
             let mut right = [true; 10];
             right[9] = false;
             text += &table.fit(&right, style);
+            if self.call_graph {
+                text.push('\n');
+                text += &self.call_graph_text(style);
+            }
         }
         text += &self.coverage.faults_text(style);
         text.into_bytes()

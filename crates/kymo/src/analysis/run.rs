@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use kymo_model::{Chunk, Event, Fault, FaultReport, FieldId, Recording, SliceRole, Value};
 use kymo_text::Line;
+use kymo_time::Timestamp;
 
 use super::events::Error;
 use super::switch::Running;
@@ -18,7 +19,7 @@ use super::tracks::TrackBy;
 use crate::AnyRecording;
 use crate::Discarded;
 use crate::filter::FieldNames;
-use crate::pipeline::{self, Output, Predicate, RowRun, Select};
+use crate::pipeline::{self, Output, Predicate, RowRun, Select, may_be_incomplete};
 use crate::report::MOST_FAULTS;
 use crate::show::{Message, MessageKind, Sink};
 use crate::timeline::Filler;
@@ -110,6 +111,9 @@ impl<'k> Occurrence<'k> {
 /// Gets the events in order of time.
 pub(super) trait Analysis {
     fn event(&mut self, event: &Occurrence<'_>);
+
+    /// All events before this time have come.
+    fn reached(&mut self, _time: i64) {}
 
     /// After some events, with all tracks that were met. `false` ends the run.
     fn after(&mut self, _tracks: &TrackTable, _recordings: &[AnyRecording]) -> bool {
@@ -250,6 +254,56 @@ impl Question<'_> {
     }
 }
 
+/// Where an analysis gets its events from: recordings that are whole, or that grow while they are read.
+pub trait Feed {
+    /// Hands over the events part by part, in order of time, until there are no more or `taker` wants no more.
+    ///
+    /// # Errors
+    ///
+    /// What `taker` cannot make of the recordings, unless that may change when more comes.
+    fn each(&mut self, taker: &mut impl Taker) -> Result<(), Error>;
+
+    /// The recordings as they were handed over last.
+    fn recordings(&self) -> &[AnyRecording];
+}
+
+/// Takes the events of a [`Feed`].
+pub trait Taker {
+    /// Takes the events that `select` wants. Where more may come, all events before `known` have been handed over
+    /// with these; `None` says that nothing more comes. Returns whether more is wanted.
+    ///
+    /// # Errors
+    ///
+    /// The recordings do not have the events or fields that are needed. Nothing was taken then.
+    fn take<S: Select>(
+        &mut self,
+        recordings: &[AnyRecording],
+        select: &S,
+        known: Option<Timestamp>,
+    ) -> Result<bool, Error>;
+}
+
+/// Recordings that are whole: all events are one part.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole<'a, S> {
+    /// The recordings.
+    pub recordings: &'a [AnyRecording],
+    /// Which events are wanted.
+    pub select: &'a S,
+}
+
+impl<S: Select> Feed for Whole<'_, S> {
+    fn each(&mut self, taker: &mut impl Taker) -> Result<(), Error> {
+        taker
+            .take(self.recordings, self.select, None)
+            .map(|_wants_more| ())
+    }
+
+    fn recordings(&self) -> &[AnyRecording] {
+        self.recordings
+    }
+}
+
 /// Makes an analysis of the events that `select` wants.
 pub(super) fn run<S: Select>(
     recordings: &[AnyRecording],
@@ -271,63 +325,189 @@ pub(super) fn run_with<S: Select>(
     options: &Options,
     analysis: &mut impl Analysis,
 ) -> Result<(Coverage, TrackTable), Error> {
-    let mut running = match question.tracks {
-        TrackBy::Running(switch) => Some(Running::new(switch, recordings)?),
-        _ => None,
-    };
-    // Switches are looked at even if they are not wanted, but not handed over then.
-    let mut roles = question.roles.clone();
-    let mut forced: Vec<Vec<bool>> = Vec::new();
-    for (recording, of) in recordings.iter().enumerate() {
-        let classes = roles[recording].iter_mut().enumerate();
-        let classes = classes.map(|(class, role)| {
-            let is_switch = running
-                .as_ref()
-                .is_some_and(|it| it.is_switch(recording, class));
-            let is_forced = is_switch && !select.wants_class(recording, of, class);
-            if is_forced {
-                *role = None;
-            }
-            is_forced
-        });
-        forced.push(classes.collect());
-    }
-    let question = &Question { roles, ..*question };
-    let plan = question.plan(recordings, extra, running.as_ref())?;
-    if let Some(running) = &mut running {
-        running.bind(&plan, recordings);
-    }
-    let mut output = Faults {
-        strict: options.strict,
-        coverage: Coverage::default(),
-    };
-    for fault in recordings.iter().flat_map(Recording::faults) {
-        if output.fault(fault).is_break() {
-            break;
-        }
-    }
-    let extras = (0..recordings.len()).map(|recording| {
-        let classes = plan
-            .classes(recording)
-            .iter()
-            .zip(&question.roles[recording]);
-        let extras =
-            classes.map(|(class, role)| Some(ClassExtra::new(extra, class.as_ref()?, (*role)?)));
-        extras.collect()
-    });
-    let extras: Vec<Vec<_>> = extras.collect();
-    let mut sequencer = Sequencer {
-        plan: &plan,
-        extras: &extras,
-        running,
-        tracks: TrackTable::new(recordings),
+    let mut progress = Progress::default();
+    progress.part(
+        recordings, select, question, extra, options, analysis, false,
+    )?;
+    Ok(progress.end(recordings))
+}
+
+/// The same of all that a feed has. `ask` says what is looked at, whenever recordings have changed; the positions of
+/// those that were there before stay.
+pub(super) fn run_feed<'q, F: Feed, A: Analysis>(
+    feed: &mut F,
+    ask: impl FnMut(&[AnyRecording], &mut A) -> Result<Question<'q>, Error>,
+    extra: &Extra<'_>,
+    options: &Options,
+    analysis: &mut A,
+) -> Result<(Coverage, TrackTable), Error> {
+    let mut parts = Parts {
+        ask,
+        extra,
+        options,
         analysis,
-        resolution: i64::from(options.resolution.max(1)),
-        events: 0,
-        untimed: 0,
-        discarded: Discarded::default(),
+        progress: Progress::default(),
     };
-    if !options.strict || output.coverage.faults.is_empty() {
+    feed.each(&mut parts)?;
+    Ok(parts.progress.end(feed.recordings()))
+}
+
+/// Hands the parts of a feed to an analysis.
+struct Parts<'p, 'e, A, Q> {
+    ask: Q,
+    extra: &'p Extra<'e>,
+    options: &'p Options,
+    analysis: &'p mut A,
+    progress: Progress,
+}
+
+impl<'q, A, Q> Taker for Parts<'_, '_, A, Q>
+where
+    A: Analysis,
+    Q: FnMut(&[AnyRecording], &mut A) -> Result<Question<'q>, Error>,
+{
+    fn take<S: Select>(
+        &mut self,
+        recordings: &[AnyRecording],
+        select: &S,
+        known: Option<Timestamp>,
+    ) -> Result<bool, Error> {
+        let question = (self.ask)(recordings, self.analysis)?;
+        let (extra, options) = (self.extra, self.options);
+        let progress = &mut self.progress;
+        let grows = known.is_some();
+        progress.part(
+            recordings,
+            select,
+            &question,
+            extra,
+            options,
+            self.analysis,
+            grows,
+        )?;
+        let is_bad = options.strict && !progress.coverage.faults.is_empty();
+        let Some(known) = known.filter(|known| *known != Timestamp::MIN) else {
+            return Ok(!is_bad);
+        };
+        self.analysis
+            .reached(cut(known.as_nanos(), resolution(options)));
+        let tracks = progress.tracks.as_ref();
+        let goes_on = tracks.is_none_or(|tracks| self.analysis.after(tracks, recordings));
+        Ok(goes_on && !is_bad)
+    }
+}
+
+/// To what times are cut, in nanoseconds.
+fn resolution(options: &Options) -> i64 {
+    i64::from(options.resolution.max(1))
+}
+
+/// A time cut down to a multiple of `step`, but not below the earliest time there is.
+#[inline]
+fn cut(time: i64, step: i64) -> i64 {
+    match step {
+        1 => time,
+        step => time.checked_sub(time.rem_euclid(step)).unwrap_or(i64::MIN),
+    }
+}
+
+/// What is kept from one part of the events to the next.
+#[derive(Default)]
+struct Progress {
+    running: Option<Running>,
+    tracks: Option<TrackTable>,
+    coverage: Coverage,
+}
+
+impl Progress {
+    fn end(self, recordings: &[AnyRecording]) -> (Coverage, TrackTable) {
+        let none = || TrackTable::new(recordings);
+        (self.coverage, self.tracks.unwrap_or_else(none))
+    }
+
+    /// Hands events to an analysis. With `grows`, what looks damaged may just be incomplete.
+    #[expect(clippy::too_many_arguments, reason = "all of them are needed")]
+    fn part<S: Select>(
+        &mut self,
+        recordings: &[AnyRecording],
+        select: &S,
+        question: &Question<'_>,
+        extra: &Extra<'_>,
+        options: &Options,
+        analysis: &mut impl Analysis,
+        grows: bool,
+    ) -> Result<(), Error> {
+        match (question.tracks, &mut self.running) {
+            (TrackBy::Running(switch), Some(running)) => running.renew(switch, recordings)?,
+            (TrackBy::Running(switch), running) => {
+                *running = Some(Running::new(switch, recordings)?);
+            }
+            _ => {}
+        }
+        // Switches are looked at even if they are not wanted, but not handed over then.
+        let mut roles = question.roles.clone();
+        let mut forced: Vec<Vec<bool>> = Vec::new();
+        for (recording, of) in recordings.iter().enumerate() {
+            let classes = roles[recording].iter_mut().enumerate();
+            let classes = classes.map(|(class, role)| {
+                let running = self.running.as_ref();
+                let is_switch = running.is_some_and(|it| it.is_switch(recording, class));
+                let is_forced = is_switch && !select.wants_class(recording, of, class);
+                if is_forced {
+                    *role = None;
+                }
+                is_forced
+            });
+            forced.push(classes.collect());
+        }
+        let question = &Question { roles, ..*question };
+        let plan = question.plan(recordings, extra, self.running.as_ref())?;
+        if let Some(running) = &mut self.running {
+            running.bind(&plan, recordings);
+        }
+        let mut output = Faults {
+            strict: options.strict,
+            grows,
+            coverage: &mut self.coverage,
+        };
+        let is_later = self.tracks.is_some();
+        for fault in recordings.iter().flat_map(Recording::faults) {
+            let is_known = is_later && output.coverage.faults.contains(fault);
+            if !is_known && output.fault(fault).is_break() {
+                break;
+            }
+        }
+        if options.strict && !output.coverage.faults.is_empty() {
+            return Ok(());
+        }
+        let extras = (0..recordings.len()).map(|recording| {
+            let classes = plan
+                .classes(recording)
+                .iter()
+                .zip(&question.roles[recording]);
+            let extras = classes
+                .map(|(class, role)| Some(ClassExtra::new(extra, class.as_ref()?, (*role)?)));
+            extras.collect()
+        });
+        let extras: Vec<Vec<_>> = extras.collect();
+        let tracks = match &mut self.tracks {
+            Some(tracks) => {
+                tracks.grow(recordings);
+                tracks
+            }
+            none => none.insert(TrackTable::new(recordings)),
+        };
+        let mut sequencer = Sequencer {
+            plan: &plan,
+            extras: &extras,
+            running: self.running.as_mut(),
+            tracks,
+            analysis,
+            resolution: resolution(options),
+            events: 0,
+            untimed: 0,
+            discarded: output.coverage.discarded,
+        };
         let narrowed = Narrowed {
             select,
             plan: &plan,
@@ -339,12 +519,13 @@ pub(super) fn run_with<S: Select>(
         };
         // What takes the output takes all of it.
         let _ = pipeline::run(recordings, &narrowed, &run, &mut sequencer, &mut output);
+        let (events, untimed) = (sequencer.events, sequencer.untimed);
+        let discarded = sequencer.discarded;
+        self.coverage.events += events;
+        self.coverage.untimed += untimed;
+        self.coverage.discarded = discarded;
+        Ok(())
     }
-    let mut coverage = output.coverage;
-    coverage.events = sequencer.events;
-    coverage.untimed = sequencer.untimed;
-    coverage.discarded = sequencer.discarded;
-    Ok((coverage, sequencer.tracks))
 }
 
 /// Wants what another one wants, of the classes that are looked at.
@@ -405,8 +586,8 @@ struct Sequencer<'a, A> {
     plan: &'a TrackPlan,
     /// By recording and class; `None` of classes that only tell which thread runs.
     extras: &'a [Vec<Option<ClassExtra>>],
-    running: Option<Running>,
-    tracks: TrackTable,
+    running: Option<&'a mut Running>,
+    tracks: &'a mut TrackTable,
     analysis: &'a mut A,
     resolution: i64,
     events: u64,
@@ -463,11 +644,7 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
                 self.untimed += 1;
                 continue;
             };
-            let cut = |time: i64| match self.resolution {
-                1 => time,
-                // Not below the earliest time there is.
-                step => time.checked_sub(time.rem_euclid(step)).unwrap_or(i64::MIN),
-            };
+            let cut = |time: i64| cut(time, self.resolution);
             let nanos = time.as_nanos();
             let time = cut(nanos);
             let values = row.values;
@@ -476,9 +653,7 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
                     let mut tracks = self.tracks.of_stream(recording, stream);
                     tracks.number(&meaning.track, values)
                 }
-                Some(running) => {
-                    running.track((recording, stream), class, values, &mut self.tracks)
-                }
+                Some(running) => running.track((recording, stream), class, values, self.tracks),
             };
             let Some(extra) = &extras[class] else {
                 continue;
@@ -524,17 +699,18 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
                 flows: &meaning.flows,
             });
         }
-        self.analysis.after(&self.tracks, of)
+        self.analysis.after(self.tracks, of)
     }
 }
 
 /// Keeps the faults.
-struct Faults {
+struct Faults<'c> {
     strict: bool,
-    coverage: Coverage,
+    grows: bool,
+    coverage: &'c mut Coverage,
 }
 
-impl Output for Faults {
+impl Output for Faults<'_> {
     fn text(&mut self, _text: &[u8]) -> io::Result<()> {
         Ok(())
     }
@@ -544,6 +720,9 @@ impl Output for Faults {
     }
 
     fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
+        if self.grows && may_be_incomplete(fault.code) {
+            return ControlFlow::Continue(());
+        }
         if self.coverage.faults.len() < MOST_FAULTS {
             self.coverage.faults.push(fault.clone());
         } else {

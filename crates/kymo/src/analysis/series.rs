@@ -1,4 +1,4 @@
-//! Durations over time: what each group has in each interval.
+//! Durations and values over time: what each group has in each interval.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -8,11 +8,10 @@ use foldhash::fast::RandomState;
 use kymo_perfetto::{CounterValue, Names, NewTrack, PerfettoWriter, TrackContent};
 use kymo_text::Line;
 
-use super::breakdown::{
-    Distribution, LineFormat, PERCENTILES, Span, Write, csv_line, distribution_json,
-};
+use super::breakdown::{Distribution, LineFormat, PERCENTILES, Write};
 use super::group::{GroupBy, GroupValue, Groups, by_json, joined};
-use super::text::number_json;
+use super::numbers::Numbers;
+use super::text::{float_json, number_json};
 use crate::AnyRecording;
 use crate::convert::rrd::{Made, MakeError, SeriesDatabase};
 use crate::report::Json;
@@ -30,8 +29,86 @@ pub struct SeriesRow<'r> {
     pub by: &'r GroupBy,
     /// What the durations of the group have in common.
     pub values: &'r [GroupValue],
+    /// What it had.
+    pub of: SeriesOf<'r>,
+}
+
+/// What is shown of an interval.
+#[derive(Clone, Copy, Debug)]
+pub enum SeriesOf<'r> {
     /// The durations that ended in it.
-    pub of: &'r Distribution,
+    Durations(&'r Distribution),
+    /// Values of a field.
+    Values {
+        /// Those that are numbers.
+        numbers: &'r Numbers,
+        /// How many are texts, BLOBs or truth values.
+        others: u64,
+    },
+}
+
+/// A number of an interval.
+#[derive(Clone, Copy, Debug)]
+enum Figure {
+    Whole(u64),
+    Float(f64),
+}
+
+impl SeriesOf<'_> {
+    /// All numbers with their names; with `counts`, only how many there were.
+    fn figures(&self, counts: bool) -> Vec<(&'static str, Option<Figure>)> {
+        let whole = |value| Some(Figure::Whole(value));
+        let float = |value: Option<f64>| value.map(Figure::Float);
+        match self {
+            Self::Durations(of) => {
+                let times = &of.times;
+                let mut all = vec![("count", whole(times.count()))];
+                if !counts {
+                    all.push(("total", whole(times.total())));
+                    all.push(("mean", float(times.mean())));
+                    all.push(("deviation", float(times.deviation())));
+                    all.push(("min", whole(times.min())));
+                    for (name, thousandths) in PERCENTILES {
+                        let nanos = of.histogram.percentile(thousandths);
+                        all.push((name, nanos.map(Figure::Whole)));
+                    }
+                    all.push(("max", whole(times.max())));
+                }
+                all
+            }
+            Self::Values { numbers, others } => {
+                let mut all = vec![
+                    ("count", whole(numbers.count() + others)),
+                    ("mean", float(numbers.mean())),
+                    ("deviation", float(numbers.deviation())),
+                    ("min", float(numbers.min())),
+                ];
+                for (name, thousandths) in PERCENTILES {
+                    all.push((name, float(numbers.percentile(thousandths))));
+                }
+                all.push(("max", float(numbers.max())));
+                all
+            }
+        }
+    }
+
+    /// Those that are drawn over time.
+    fn drawn(&self, counts: bool) -> impl Iterator<Item = (&'static str, Figure)> + use<> {
+        let all = self.figures(counts).into_iter();
+        let is_drawn = |name: &str| !matches!(name, "total" | "deviation" | "min");
+        all.filter_map(move |(name, figure)| Some((name, figure.filter(|_| is_drawn(name))?)))
+    }
+}
+
+/// What is kept of an interval.
+pub(super) trait Kept: Default {
+    fn shown(&self) -> SeriesOf<'_>;
+}
+
+impl Kept for Distribution {
+    fn shown(&self) -> SeriesOf<'_> {
+        SeriesOf::Durations(self)
+    }
 }
 
 /// Gets the rows of series in order of time.
@@ -53,22 +130,22 @@ pub trait SeriesSink {
     }
 }
 
-type Interval = HashMap<u32, Distribution, RandomState>;
+type Interval<D> = HashMap<u32, D, RandomState>;
 
 /// Series in the making.
-pub(super) struct Series<'w> {
+pub(super) struct Series<'w, D> {
     step: i64,
     /// The interval at hand; those before it are complete.
     current: i64,
     /// When the next one begins.
     next: i64,
-    open: BTreeMap<i64, Interval>,
+    open: BTreeMap<i64, Interval<D>>,
     count: usize,
-    ready: Vec<(i64, Interval)>,
+    ready: Vec<(i64, Interval<D>)>,
     sink: Box<dyn SeriesSink + 'w>,
 }
 
-impl<'w> Series<'w> {
+impl<'w, D: Kept> Series<'w, D> {
     pub(super) fn new(step: u64, sink: Box<dyn SeriesSink + 'w>) -> Self {
         Self {
             step: i64::try_from(step).unwrap_or(i64::MAX).max(1),
@@ -101,18 +178,15 @@ impl<'w> Series<'w> {
         }
     }
 
-    /// Adds a duration to the interval in which it ends; where a clock went back, to that at hand.
-    pub(super) fn add(&mut self, span: &Span) {
-        let mut number = span.end.div_euclid(self.step).max(self.current);
+    /// Adds something to what a group has in the interval of a time; where a clock went back, in that at hand.
+    pub(super) fn add(&mut self, time: i64, group: u32, add: impl FnOnce(&mut D)) {
+        let mut number = time.div_euclid(self.step).max(self.current);
         if self.count >= MOST_OPEN {
             number = self.current;
         }
         let interval = self.open.entry(number).or_default();
         let before = interval.len();
-        interval
-            .entry(span.group)
-            .or_default()
-            .add(span.nanos, span.begin);
+        add(interval.entry(group).or_default());
         self.count += interval.len() - before;
     }
 
@@ -127,7 +201,6 @@ impl<'w> Series<'w> {
     /// Writes the intervals that are complete.
     pub(super) fn write(
         &mut self,
-        by: &GroupBy,
         groups: &Groups,
         tracks: &TrackTable,
         recordings: &[AnyRecording],
@@ -139,9 +212,9 @@ impl<'w> Series<'w> {
             let begin = number.saturating_mul(self.step);
             let rows = rows.iter().map(|(values, of)| SeriesRow {
                 begin,
-                by,
+                by: groups.by(),
                 values,
-                of,
+                of: of.shown(),
             });
             self.sink.interval(&rows.collect::<Vec<_>>())?;
         }
@@ -183,43 +256,22 @@ impl<'w> LineSeries<'w> {
         }
     }
 
-    fn header(&mut self, by: &GroupBy) {
-        let durations = [
-            "total",
-            "mean",
-            "deviation",
-            "min",
-            "p50",
-            "p95",
-            "p99",
-            "max",
-        ];
-        let durations = durations.into_iter().filter(|_| !self.counts);
-        let columns = ["begin"].into_iter().chain(by.titles()).chain(["count"]);
-        let columns: Vec<&str> = columns.chain(durations).collect();
-        csv_line(columns.into_iter(), &mut self.line);
+    fn header(&mut self, row: &SeriesRow<'_>) {
+        let figures = row.of.figures(self.counts);
+        let figures = figures.iter().map(|(name, _)| *name);
+        let columns = ["begin"].into_iter().chain(row.by.titles()).chain(figures);
+        csv_line(columns, &mut self.line);
     }
 
     fn csv(&mut self, row: &SeriesRow<'_>) {
-        let times = &row.of.times;
         let mut cells = vec![row.begin.to_string()];
         cells.extend(row.values.iter().map(GroupValue::text));
-        cells.push(times.count().to_string());
-        if !self.counts {
-            let float =
-                |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-            cells.extend([
-                times.total().to_string(),
-                float(times.mean()),
-                float(times.deviation()),
-            ]);
-            cells.push(times.min().to_string());
-            for (_, thousandths) in PERCENTILES {
-                let nanos = row.of.histogram.percentile(thousandths);
-                cells.push(nanos.map_or_else(String::new, |nanos| nanos.to_string()));
-            }
-            cells.push(times.max().to_string());
-        }
+        let figures = row.of.figures(self.counts).into_iter();
+        cells.extend(figures.map(|(_, figure)| match figure {
+            Some(Figure::Whole(value)) => value.to_string(),
+            Some(Figure::Float(value)) => value.to_string(),
+            None => String::new(),
+        }));
         csv_line(cells.iter().map(String::as_str), &mut self.line);
     }
 
@@ -229,9 +281,12 @@ impl<'w> LineSeries<'w> {
         json.key("begin");
         json.signed(row.begin);
         by_json(row.by.titles(), row.values, &mut json);
-        match self.counts {
-            true => number_json("count", row.of.times.count(), &mut json),
-            false => distribution_json(row.of, &mut json),
+        for (name, figure) in row.of.figures(self.counts) {
+            match figure {
+                Some(Figure::Whole(value)) => number_json(name, value, &mut json),
+                Some(Figure::Float(value)) => float_json(name, Some(value), &mut json),
+                None => float_json(name, None, &mut json),
+            }
         }
         json.end_object();
         self.line.push(&json.finish());
@@ -244,7 +299,7 @@ impl SeriesSink for LineSeries<'_> {
             match self.format {
                 LineFormat::Csv => {
                     if !std::mem::replace(&mut self.has_header, true) {
-                        self.header(row.by);
+                        self.header(row);
                     }
                     self.csv(row);
                 }
@@ -257,23 +312,24 @@ impl SeriesSink for LineSeries<'_> {
     }
 }
 
-/// What is shown of a group as numbers over time: names, and the values of an interval.
-fn statistics(of: &Distribution, counts: bool) -> Vec<(&'static str, u64)> {
-    let mut all = vec![("count", of.times.count())];
-    if !counts {
-        all.push(("mean", of.times.mean().unwrap_or_default().round() as u64));
-        for (name, thousandths) in PERCENTILES {
-            all.push((
-                name,
-                of.histogram.percentile(thousandths).unwrap_or_default(),
-            ));
+/// A line of comma-separated values.
+pub(super) fn csv_line<'c>(cells: impl Iterator<Item = &'c str>, out: &mut Line) {
+    for (position, cell) in cells.enumerate() {
+        if position > 0 {
+            out.push_byte(b',');
         }
-        all.push(("max", of.times.max()));
+        if cell.contains([',', '"', '\n', '\r']) {
+            out.push_byte(b'"');
+            out.push(cell.replace('"', "\"\"").as_bytes());
+            out.push_byte(b'"');
+        } else {
+            out.push(cell.as_bytes());
+        }
     }
-    all
+    out.push_byte(b'\n');
 }
 
-/// Series as counters of a trace of Perfetto: on a track for each group, durations in nanoseconds.
+/// Series as counters of a trace of Perfetto, on a track for each group; durations are in nanoseconds.
 pub struct PerfettoSeries<'w> {
     counts: bool,
     write: Write<'w>,
@@ -317,7 +373,7 @@ impl SeriesSink for PerfettoSeries<'_> {
                 };
                 (writer.track(&new, line), HashMap::new())
             });
-            for (name, value) in statistics(row.of, self.counts) {
+            for (name, figure) in row.of.drawn(self.counts) {
                 let counter = *counters.entry(name).or_insert_with(|| {
                     let new = NewTrack {
                         name,
@@ -327,7 +383,16 @@ impl SeriesSink for PerfettoSeries<'_> {
                     };
                     writer.track(&new, line)
                 });
-                let value = CounterValue::Integer(i64::try_from(value).unwrap_or(i64::MAX));
+                let value = match (figure, &row.of) {
+                    (Figure::Whole(value), _) => {
+                        CounterValue::Integer(i64::try_from(value).unwrap_or(i64::MAX))
+                    }
+                    // Nanoseconds.
+                    (Figure::Float(value), SeriesOf::Durations(_)) => {
+                        CounterValue::Integer(value.round() as i64)
+                    }
+                    (Figure::Float(value), SeriesOf::Values { .. }) => CounterValue::Float(value),
+                };
                 writer.count(time, counter, value, line);
             }
         }
@@ -337,7 +402,7 @@ impl SeriesSink for PerfettoSeries<'_> {
     }
 }
 
-/// Series as a round-robin database: a data source for each number of each group, durations in seconds.
+/// Series as a round-robin database: a data source for each number of each group; durations are in seconds.
 #[derive(Debug)]
 pub struct RrdSeries<F> {
     counts: bool,
@@ -363,10 +428,14 @@ impl<F: FnMut(Result<Made, MakeError>) -> io::Result<()>> SeriesSink for RrdSeri
             let Ok(second) = u64::try_from(row.begin.div_euclid(1_000_000_000)) else {
                 continue;
             };
-            for (statistic, value) in statistics(row.of, self.counts) {
-                let value = match statistic {
-                    "count" => value as f64,
-                    _ => value as f64 / 1e9,
+            for (statistic, figure) in row.of.drawn(self.counts) {
+                let value = match figure {
+                    Figure::Whole(value) => value as f64,
+                    Figure::Float(value) => value,
+                };
+                let value = match (statistic, &row.of) {
+                    ("count", _) | (_, SeriesOf::Values { .. }) => value,
+                    (_, SeriesOf::Durations(_)) => value / 1e9,
                 };
                 let source = format!("{name}.{statistic}");
                 self.database.add(second, &source, value);

@@ -7,7 +7,9 @@ use super::breakdown::{Breakdown, GroupTable, Span};
 use super::events::{Error, EventPattern};
 use super::moments::Moments;
 use super::pending::Pending;
-use super::run::{Analysis, BEGINS, Coverage, Occurrence, Options, Question, run_with};
+use super::run::{
+    Analysis, BEGINS, Coverage, Extra, Feed, Occurrence, Options, Question, Whole, run_feed,
+};
 use super::text::{
     duration, float_json, in_unit, number_json, percent, some_in_unit, track_json, unit_of,
 };
@@ -193,6 +195,10 @@ impl Analysis for Work<'_, '_> {
         }
     }
 
+    fn reached(&mut self, time: i64) {
+        self.breakdown.now(time);
+    }
+
     fn after(&mut self, tracks: &TrackTable, recordings: &[AnyRecording]) -> bool {
         self.breakdown.after(tracks, recordings)
     }
@@ -211,8 +217,7 @@ impl States {
         options: &Options,
     ) -> Result<Self, Error> {
         let breakdown = &mut Breakdown::default();
-        let (states, _) = Self::measure(recordings, select, query, options, breakdown, None)?;
-        Ok(states)
+        Self::with_breakdown(recordings, select, query, options, breakdown)
     }
 
     /// The same, and hands over each state as it ends. Tracks that [`StatesQuery::filter`] leaves out have no name.
@@ -233,7 +238,8 @@ impl States {
             names: Vec::new(),
         };
         let breakdown = &mut Breakdown::default();
-        Self::measure(recordings, select, query, options, breakdown, Some(spans))
+        let feed = &mut Whole { recordings, select };
+        Self::measure(feed, query, options, breakdown, Some(spans))
     }
 
     /// The same, by group: that of a state is the group of the event that begins it.
@@ -248,43 +254,67 @@ impl States {
         options: &Options,
         breakdown: &mut Breakdown<'w>,
     ) -> Result<Self, Error> {
-        let (states, _) = Self::measure(recordings, select, query, options, breakdown, None)?;
+        Self::of_feed(&mut Whole { recordings, select }, query, options, breakdown)
+    }
+
+    /// The same of what a feed has.
+    ///
+    /// # Errors
+    ///
+    /// No recording has such an event or such fields.
+    pub fn of_feed<'w>(
+        feed: &mut impl Feed,
+        query: &StatesQuery,
+        options: &Options,
+        breakdown: &mut Breakdown<'w>,
+    ) -> Result<Self, Error> {
+        let (states, _) = Self::measure(feed, query, options, breakdown, None)?;
         Ok(states)
     }
 
-    fn measure<'w, S: Select>(
-        recordings: &[AnyRecording],
-        select: &S,
+    fn measure<'w>(
+        feed: &mut impl Feed,
         query: &StatesQuery,
         options: &Options,
         breakdown: &mut Breakdown<'w>,
         spans: Option<Spans<'_>>,
     ) -> Result<(Self, StateNames), Error> {
-        let classes = query.state.classes(recordings).map_err(Error::Event)?;
-        let role = |meant: bool| meant.then_some(BEGINS);
-        let question = Question {
-            roles: classes
-                .into_iter()
-                .map(|of| of.into_iter().map(role).collect())
-                .collect(),
-            tracks: &query.tracks,
-            keys: SliceKeys {
-                begin: query.per.as_ref().map(|names| Fields {
-                    option: "per",
-                    names,
-                    required: true,
-                }),
-                end: None,
-            },
+        let roles = |recordings: &[AnyRecording]| -> Result<Vec<Vec<_>>, Error> {
+            let classes = query.state.classes(recordings).map_err(Error::Event)?;
+            let role = |meant: bool| meant.then_some(BEGINS);
+            let of = |of: Vec<bool>| of.into_iter().map(role).collect();
+            Ok(classes.into_iter().map(of).collect())
+        };
+        let keys = SliceKeys {
+            begin: query.per.as_ref().map(|names| Fields {
+                option: "per",
+                names,
+                required: true,
+            }),
+            end: None,
         };
         let mut work = Work::new(MOST_OPEN);
         work.spans = spans;
         let by = breakdown.by().clone();
-        let extra = Breakdown::extra(&by);
-        breakdown.begin(recordings, Some(&query.state));
+        let recordings = feed.recordings();
+        let more = breakdown.find_fields(recordings, &roles(recordings).unwrap_or_default());
+        let more: Vec<&FieldNames> = more.iter().collect();
+        let extra = Extra {
+            more: &more,
+            ..Breakdown::extra(&by)
+        };
         work.breakdown = std::mem::take(breakdown);
-        let run = run_with(recordings, select, &question, &extra, options, &mut work);
-        let (coverage, known) = run?;
+        let ask = |recordings: &[AnyRecording], work: &mut Work<'_, '_>| {
+            let roles = roles(recordings)?;
+            work.breakdown.bind(recordings, Some(&query.state));
+            Ok(Question {
+                roles,
+                tracks: &query.tracks,
+                keys,
+            })
+        };
+        let (coverage, known) = run_feed(feed, ask, &extra, options, &mut work)?;
+        let recordings = feed.recordings();
         work.breakdown.end(&known, recordings);
         let groups = work.breakdown.rows(&known, recordings);
         *breakdown = std::mem::take(&mut work.breakdown);

@@ -94,6 +94,16 @@ impl Running {
         })
     }
 
+    /// Recordings have changed: what runs where stays.
+    pub(super) fn renew(
+        &mut self,
+        switch: &Switch,
+        recordings: &[AnyRecording],
+    ) -> Result<(), Error> {
+        self.switches = switch.event.classes(recordings).map_err(Error::Event)?;
+        Ok(())
+    }
+
     pub(super) fn is_switch(&self, recording: usize, class: usize) -> bool {
         self.switches[recording][class]
     }

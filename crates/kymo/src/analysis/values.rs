@@ -2,22 +2,27 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::io;
 
 use foldhash::fast::RandomState;
 use kymo_model::{Recording, Value};
 use kymo_time::Timestamp;
 
+use super::breakdown::Breakdown;
 use super::events::Error;
 use super::group::{GroupBy, GroupValue, Groups, by_json, joined};
 use super::numbers::Numbers;
-use super::run::{Analysis, Coverage, Extra, Occurrence, Options, Question, SEEN, run_with};
+use super::run::{
+    Analysis, Coverage, Extra, Feed, Occurrence, Options, Question, SEEN, run_feed, run_with,
+};
+use super::series::{Kept, Series, SeriesOf, SeriesSink};
 use super::text::{bar, float_json, number_json, percent, track_json};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
 use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
-use crate::tracks::{Interner, Key, OTHERS, SliceKeys};
+use crate::tracks::{Interner, Key, OTHERS, SliceKeys, TrackTable};
 
 /// Groups that are told apart.
 const MOST_GROUPS: usize = 1 << 16;
@@ -112,6 +117,83 @@ fn number(value: Value<'_>) -> Option<f64> {
         Value::Sint(value) => Some(value as f64),
         Value::Float(value) if value.is_finite() => Some(value),
         _ => None,
+    }
+}
+
+/// The values of a field over time, by group.
+pub struct ValueSeries<'w> {
+    series: Series<'w, ValuesAt>,
+    error: Option<io::Error>,
+}
+
+impl std::fmt::Debug for ValueSeries<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ValueSeries").finish_non_exhaustive()
+    }
+}
+
+impl<'w> ValueSeries<'w> {
+    /// The values of each group in each interval of `step` nanoseconds.
+    pub fn new(step: u64, sink: Box<dyn SeriesSink + 'w>) -> Self {
+        Self {
+            series: Series::new(step, sink),
+            error: None,
+        }
+    }
+
+    /// What hindered writing.
+    pub fn take_error(&mut self) -> Option<io::Error> {
+        self.error.take()
+    }
+}
+
+/// The values of an interval.
+#[derive(Default)]
+struct ValuesAt {
+    numbers: Numbers,
+    others: u64,
+}
+
+impl Kept for ValuesAt {
+    fn shown(&self) -> SeriesOf<'_> {
+        SeriesOf::Values {
+            numbers: &self.numbers,
+            others: self.others,
+        }
+    }
+}
+
+/// Writes the values of each interval.
+struct SeriesWork<'s, 'w> {
+    groups: Groups,
+    to: &'s mut ValueSeries<'w>,
+}
+
+impl Analysis for SeriesWork<'_, '_> {
+    fn event(&mut self, event: &Occurrence<'_>) {
+        self.to.series.advance(event.time);
+        if matches!(event.value, Value::Missing | Value::Compound) {
+            return;
+        }
+        let group = self.groups.number(event);
+        self.to
+            .series
+            .add(event.time, group, |of| match number(event.value) {
+                Some(number) => of.numbers.add(number),
+                None => of.others += 1,
+            });
+    }
+
+    fn reached(&mut self, time: i64) {
+        self.to.series.advance(time);
+    }
+
+    fn after(&mut self, tracks: &TrackTable, recordings: &[AnyRecording]) -> bool {
+        let ValueSeries { series, error } = &mut *self.to;
+        if let Err(failed) = series.write(&self.groups, tracks, recordings) {
+            error.get_or_insert(failed);
+        }
+        error.is_none()
     }
 }
 
@@ -324,6 +406,46 @@ impl FieldValues {
             values.search(recordings, (select, &question, &extra, options), search)?;
         }
         Ok(values)
+    }
+
+    /// Looks at the field in all events of a feed, interval by interval; outliers are not looked for. Returns what was
+    /// seen.
+    ///
+    /// # Errors
+    ///
+    /// No event has such fields.
+    pub fn series(
+        feed: &mut impl Feed,
+        query: &ValuesQuery,
+        options: &Options,
+        to: &mut ValueSeries<'_>,
+    ) -> Result<Coverage, Error> {
+        let by = &query.by;
+        let extra = Extra {
+            value: Some(&query.field),
+            ..Breakdown::extra(by)
+        };
+        let mut work = SeriesWork {
+            groups: Groups::new(by, MOST_GROUPS, feed.recordings(), None),
+            to,
+        };
+        let ask = |recordings: &[AnyRecording], work: &mut SeriesWork<'_, '_>| {
+            work.groups.bind(recordings, None);
+            let seen = |of: &AnyRecording| vec![Some(SEEN); of.event_classes().len()];
+            Ok(Question {
+                roles: recordings.iter().map(seen).collect(),
+                tracks: &query.tracks,
+                keys: SliceKeys::default(),
+            })
+        };
+        let (coverage, known) = run_feed(feed, ask, &extra, options, &mut work)?;
+        work.to.series.finish();
+        if work.after(&known, feed.recordings())
+            && let Err(error) = work.to.series.end()
+        {
+            work.to.error = Some(error);
+        }
+        Ok(coverage)
     }
 
     fn search<S: Select>(

@@ -17,6 +17,7 @@ pub mod elog;
 pub mod jsonl;
 mod losses;
 pub mod perfetto;
+mod pieces;
 pub mod rrd;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use kymo_model::Value;
 
 pub use binding::{Counter, Slice, TrackBinding, TrackOptionError, TrackOptions, UnknownField};
 pub use losses::Losses;
+pub use pieces::Pieces;
 
 /// Whether there is a number, a text or bytes.
 fn is_plain(value: Value<'_>) -> bool {

@@ -36,7 +36,7 @@ pub use places::{Places, Span};
 pub(crate) use rows::ClassRows;
 pub use rows::{BlockWish, Row, RowBuffers, RowRun, Values};
 pub use tail::Tail;
-pub use until::{ReadPlaces, Until, UntilPredicate};
+pub use until::{ReadPlaces, Until, UntilPredicate, may_be_incomplete};
 pub use watched::{Watched, WatchedPredicate};
 
 /// An inclusive range of time.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kymo_model::{Chunk, Event, Fault, Recording, RowPlace};
+use kymo_model::{Chunk, Event, Fault, FaultCode, Recording, RowPlace};
 use kymo_time::Timestamp;
 
 use super::{Predicate, Select};
@@ -13,6 +13,14 @@ use crate::AnyRecording;
 #[derive(Clone, Debug, Default)]
 pub struct ReadPlaces {
     recordings: Vec<Vec<ReadPlace>>,
+}
+
+/// Whether what looks damaged may just be written by half, in a file that grows.
+pub fn may_be_incomplete(fault: FaultCode) -> bool {
+    matches!(
+        fault,
+        FaultCode::Truncated | FaultCode::TrailingData | FaultCode::Index
+    )
 }
 
 /// How far a stream was read.
@@ -44,6 +52,12 @@ impl ReadPlaces {
             streams.resize(stream + 1, ReadPlace::default());
         }
         &mut streams[stream]
+    }
+
+    /// Rows were added to a stream from a place on: they were not read, even if their chunk was.
+    pub fn append(&mut self, recording: usize, stream: usize, from: RowPlace) {
+        let place = self.place_mut(recording, stream);
+        place.next = place.next.min(from);
     }
 
     /// A stream begins anew, with events that were read among those that were not: what is before a time was.

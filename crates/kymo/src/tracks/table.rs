@@ -43,6 +43,14 @@ impl TrackTable {
         }
     }
 
+    /// Recordings and streams were added; those that were there before keep their positions.
+    pub(crate) fn grow<R: Recording>(&mut self, recordings: &[R]) {
+        self.last.resize_with(recordings.len(), Vec::new);
+        for (last, of) in self.last.iter_mut().zip(recordings) {
+            last.resize(of.streams().len(), OTHERS);
+        }
+    }
+
     /// The tracks of rows of one stream.
     #[inline]
     pub(crate) fn of_stream(&mut self, recording: usize, stream: usize) -> StreamTracks<'_> {

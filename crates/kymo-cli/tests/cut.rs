@@ -1,0 +1,219 @@
+//! `kymo cut` of files whose events are pieces of them: what is chosen stays as it was, and the rest is gone.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{good, kymo, kymo_in, text};
+use tempfile::TempDir;
+
+/// Forms of databases whose doubles differ.
+const MACHINES: [&str; 4] = ["x86_64", "armv4l", "ppc", "portable"];
+
+fn printed(args: &[&str]) -> Vec<String> {
+    let output = kymo(&[&["print", "--clock-gmt", "--no-delta"], args].concat());
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.lines().map(str::to_owned).collect()
+}
+
+/// What options choose of a file is what the file has that was cut out by them.
+fn holds(file: &Path, part: &Path, options: &[&str]) -> Vec<String> {
+    let (file, part) = (text(file), text(part));
+    good(&[&["cut", file, "-o", part, "--force"], options].concat());
+    let chosen = printed(&[&[file], options].concat());
+    let rest = printed(&[part]);
+    assert!(chosen.len() > 1, "{options:?}");
+    assert_eq!(rest, chosen, "{options:?}");
+    chosen
+}
+
+#[test]
+fn a_database_loses_the_rows_that_are_not_chosen() {
+    let home = TempDir::new().unwrap();
+    for format in MACHINES {
+        let file = home.path().join(format!("{format}.load.rrd"));
+        let file = text(&file);
+        good(&[
+            "rrd",
+            "create",
+            file,
+            "--start",
+            "1700000000",
+            "--step",
+            "10",
+            "DS:x:GAUGE:20:U:U",
+            "DS:y:GAUGE:20:U:U",
+            "RRA:AVERAGE:0.5:1:8",
+            "RRA:MAX:0.5:2:3",
+        ]);
+        let updates: Vec<String> = (1..=20)
+            .map(|n| format!("{}:{n}:{}", 1_700_000_000 + 10 * n, n * n))
+            .collect();
+        let mut update = vec!["rrd", "update", file];
+        update.extend(updates.iter().map(String::as_str));
+        good(&update);
+        let own = home.path().join(format!("{format}.rrd"));
+        good(&["rrd", "convert", file, "-o", text(&own), "--to", format]);
+        let part = home.path().join("part.rrd");
+        let whole = printed(&[text(&own)]);
+        let range = ["--begin", "22:16:00", "--end", "22:16:25"];
+        good(
+            &[
+                &["cut", text(&own), "-o", text(&part), "--force"][..],
+                &range,
+            ]
+            .concat(),
+        );
+        let chosen = printed(&[&[text(&own)][..], &range].concat());
+        let rest = printed(&[text(&part)]);
+        assert_eq!(
+            (rest.len(), fs::read(&own).unwrap().len()),
+            (whole.len(), fs::read(&part).unwrap().len())
+        );
+        let is_known = |line: &&String| !line.contains("x = <none>");
+        assert!(
+            chosen.len() > 3 && chosen.iter().all(|line| is_known(&line)),
+            "{chosen:?}"
+        );
+        assert_eq!(
+            rest.iter().filter(is_known).cloned().collect::<Vec<_>>(),
+            chosen,
+            "{format}"
+        );
+        // Its state is as it was.
+        let info = |path: &Path| {
+            kymo_in(home.path(), &["rrd", "info", text(path)])
+                .1
+                .replace(text(path), "")
+        };
+        assert_eq!(info(&part), info(&own), "{format}");
+    }
+}
+
+/// A datagram of values, in a packet of plain IP to a port.
+fn packet(host: &str, seconds: u64, port: u16) -> Vec<u8> {
+    let mut datagram = Vec::new();
+    let mut part = |kind: u16, payload: &[u8]| {
+        datagram.extend(kind.to_be_bytes());
+        datagram.extend((payload.len() as u16 + 4).to_be_bytes());
+        datagram.extend(payload);
+    };
+    part(0, format!("{host}\0").as_bytes());
+    part(2, b"load\0");
+    part(4, b"load\0");
+    for time in [seconds, seconds + 1] {
+        part(1, &time.to_be_bytes());
+        let mut values = vec![0, 1, 1];
+        values.extend(1.5f64.to_le_bytes());
+        part(6, &values);
+    }
+    let mut packet = vec![0; 28];
+    packet[0] = 0x45;
+    packet[9] = 17;
+    packet[22..24].copy_from_slice(&port.to_be_bytes());
+    packet[24..26].copy_from_slice(&(datagram.len() as u16 + 8).to_be_bytes());
+    packet.extend(datagram);
+    packet
+}
+
+#[test]
+fn a_capture_keeps_datagrams_that_have_something_chosen() {
+    let home = TempDir::new().unwrap();
+    let packets = [
+        packet("a", 10, 25_826),
+        packet("b", 20, 25_826),
+        packet("other", 25, 53),
+        packet("a", 30, 25_826),
+        packet("c", 40, 25_826),
+    ];
+    let words =
+        |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_be_bytes()).collect() };
+    let mut classic = words(&[0xa1b2_c3d4, 0x0002_0004, 0, 0, 65_535, 101]);
+    let mut blocks = words(&[
+        0x0a0d_0d0a,
+        28,
+        0x1a2b_3c4d,
+        0x0001_0000,
+        u32::MAX,
+        u32::MAX,
+        28,
+    ]);
+    blocks.extend(words(&[1, 20, 101 << 16, 65_535, 20]));
+    for packet in &packets {
+        let length = packet.len() as u32;
+        classic.extend(words(&[0, 0, length, length]));
+        classic.extend(packet);
+        let padded = length.next_multiple_of(4);
+        blocks.extend(words(&[6, 32 + padded, 0, 0, 0, length, length]));
+        blocks.extend(packet);
+        blocks.resize(blocks.len() + (padded - length) as usize, 0);
+        blocks.extend(words(&[32 + padded]));
+    }
+    for (name, bytes) in [("net.pcap", classic), ("net.pcapng", blocks)] {
+        let (file, part) = (home.path().join(name), home.path().join("part"));
+        fs::write(&file, bytes).unwrap();
+        let part = part.with_extension(file.extension().unwrap());
+        holds(&file, &part, &["--where", "id ~ \"a/*\""]);
+        // Of each datagram both lists.
+        let (file, part) = (text(&file), text(&part));
+        good(&[
+            "cut", file, "-o", part, "--force", "--begin", "00:00:21", "--end", "00:00:30",
+        ]);
+        assert_eq!(
+            printed(&[part]),
+            printed(&[file, "--begin", "00:00:20", "--end", "00:00:31"])
+        );
+        // All of it, but what is none of collectd's.
+        good(&["cut", file, "-o", part, "--force"]);
+        assert_eq!(printed(&[part]), printed(&[file]));
+    }
+}
+
+#[test]
+fn an_export_of_maps_loses_rows() {
+    let home = TempDir::new().unwrap();
+    let (file, part) = (home.path().join("maps.sql"), home.path().join("part.sql"));
+    let export = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../fuzz/corpus/maps/export.sql"
+    );
+    fs::copy(export, &file).unwrap();
+    let time = fs::metadata(&file).unwrap().modified().unwrap();
+    let whole = printed(&[text(&file)]);
+    let cut = |options: &[&str]| {
+        let args = ["cut", text(&file), "-o", text(&part), "--force"];
+        // One of its rows is of a key that it does not have.
+        assert_eq!(kymo(&[&args, options].concat()).status.code(), Some(1));
+    };
+    cut(&["--where", "value > 1"]);
+    let written = fs::File::options().append(true).open(&part).unwrap();
+    written.set_modified(time).unwrap();
+    let chosen = printed(&[text(&file), "--where", "value > 1"]);
+    assert!(!chosen.is_empty() && chosen.len() < whole.len());
+    assert_eq!(printed(&[text(&part)]), chosen);
+    // Whoever chooses all gets the file as it is.
+    cut(&[]);
+    assert_eq!(fs::read(&part).unwrap(), fs::read(&file).unwrap());
+}
+
+#[test]
+fn what_cannot_be_cut_is_refused_with_a_remedy() {
+    let home = TempDir::new().unwrap();
+    let chrome = home.path().join("trace.json");
+    fs::write(
+        &chrome,
+        r#"[{"ph":"X","name":"a","ts":1,"dur":1,"pid":1,"tid":1}]"#,
+    )
+    .unwrap();
+    let rfc = common::example("rfc-small");
+    for (path, expected) in [
+        (text(&chrome), "`kymo convert --to chrome`"),
+        (text(&rfc), "`kymo convert --to ctf2`"),
+    ] {
+        let output = kymo(&["cut", path, "-o", text(&home.path().join("part"))]);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(expected), "{told}");
+    }
+}
