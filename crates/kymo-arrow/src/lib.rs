@@ -37,7 +37,7 @@ pub use self::array::{array, data_type, record_batch};
 pub use self::directory::{Directory, Written};
 pub use self::error::Error;
 pub use self::events::{EventReader, EventTable, OwnColumn};
-pub use self::read::{FORMAT, FORMATS};
+pub use self::read::{FORMAT, FORMATS, parquet_rows};
 pub use self::recordings::recordings_schema;
 pub use self::samples::{SampleReader, samples_schema};
 pub use self::stream::write_stream;

@@ -295,3 +295,86 @@ fn damaged_tables_are_refused_or_read() {
     assert!(refused > 0);
     assert!(opened(&tables).errors.is_empty());
 }
+
+#[test]
+fn row_groups_and_classes_that_are_not_wanted_are_left_out() {
+    use arrow_array::{ArrayRef, Int32Array, TimestampMillisecondArray};
+    use kymo::filter::Glob;
+    use kymo::open::{Hint, Options};
+    use kymo::pipeline::Window;
+    use kymo_time::Timestamp;
+    use parquet::file::properties::WriterProperties;
+    use std::sync::Arc;
+
+    const MILLI: i64 = 1_000_000;
+    let times = TimestampMillisecondArray::from_iter_values(0..100);
+    let columns: [(&str, ArrayRef); 2] = [
+        ("time", Arc::new(times)),
+        ("n", Arc::new(Int32Array::from_iter_values(0..100))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("load.parquet");
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(10));
+    let mut writer = parquet::arrow::ArrowWriter::try_new(
+        File::create(&path).unwrap(),
+        batch.schema(),
+        Some(properties.build()),
+    )
+    .unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+
+    let tables_of_trace = place.path().join("tables");
+    std::fs::create_dir(&tables_of_trace).unwrap();
+    let mut directory = Directory::new(&tables_of_trace, 1).unwrap();
+    let mut take = |table: &Table, batch: RecordBatch| directory.write(table, batch);
+    tables(
+        &timeline("lttng-small"),
+        &Query::default(),
+        &mut take,
+        &mut |_| (),
+    )
+    .unwrap();
+    directory.finish().unwrap();
+
+    let events = |path: &Path, begin: i64, end: i64, glob: &str| -> Vec<(String, i64)> {
+        let options = Options {
+            formats: kymo_arrow::FORMATS,
+            hint: Hint {
+                window: Window {
+                    begin: Timestamp::from_nanos(begin),
+                    end: Timestamp::from_nanos(end),
+                },
+                events: vec![Glob::new(glob)],
+            },
+            ..Options::default()
+        };
+        let opened = kymo::open::open(&[path.to_path_buf()], &options);
+        assert!(opened.errors.is_empty(), "{:?}", opened.errors);
+        let text = printed(&Timeline::new(opened.recordings));
+        let lines = text.lines().map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            let name = line["event"].as_str().unwrap().to_owned();
+            (name, line["timestamp"].as_i64().unwrap())
+        });
+        lines.collect()
+    };
+    // Whole groups of ten.
+    let some = events(&path, 25 * MILLI, 41 * MILLI, "*");
+    let times: Vec<_> = some.iter().map(|(_, time)| time / MILLI).collect();
+    assert_eq!(times, (20..50).collect::<Vec<_>>());
+    // If nothing is wanted, when the recording begins and ends is still known.
+    for (begin, glob) in [(1 << 60, "*"), (0, "other")] {
+        let ends = events(&path, begin, i64::MAX, glob);
+        assert_eq!(ends.len(), 20);
+        assert_eq!((ends[0].1, ends[19].1), (0, 99 * MILLI));
+    }
+    let all = events(&tables_of_trace, i64::MIN, i64::MAX, "*");
+    let some = events(&tables_of_trace, i64::MIN, i64::MAX, "demo:[st]*");
+    assert!(!some.is_empty() && some.len() < all.len());
+    let wanted = all
+        .iter()
+        .filter(|(name, _)| name.starts_with("demo:s") || name.starts_with("demo:t"));
+    assert!(wanted.eq(&some));
+}

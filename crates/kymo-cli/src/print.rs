@@ -22,7 +22,9 @@ use crate::args::{self, Color, Format, Print};
 use crate::follow;
 use crate::formats::refuse_foreign;
 use crate::live::{Live, Resume};
-use crate::open::{Inputs, Wanted, inputs, tell_opening_faults, threads, total_bytes};
+use crate::open::{
+    Asked, Inputs, Wanted, inputs_with, selected_inputs, tell_opening_faults, threads, total_bytes,
+};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Shows events.
@@ -104,7 +106,16 @@ fn is_live(args: &Print) -> bool {
 /// Opens recordings, and decides how times are shown.
 fn opened(args: &Print, terminal: &Terminal) -> Result<(Inputs, WallOptions), Failure> {
     refuse_options_of_others(args)?;
-    let inputs = inputs(&args.input, args.work.strict, terminal)?;
+    let asked = Asked {
+        strict: args.work.strict,
+        ..Asked::default()
+    };
+    // Events around those that are chosen are shown, too, and others say where code was.
+    let shows_others = args.before > 0 || args.after > 0 || args.symbols.is_given();
+    let inputs = match shows_others {
+        true => inputs_with(&args.input, asked, terminal)?,
+        false => selected_inputs(&args.input, &args.selection, asked, terminal)?,
+    };
     let mut inputs = match args.symbols.is_given() {
         true => args.symbols.apply(inputs, false, terminal)?,
         false => inputs,

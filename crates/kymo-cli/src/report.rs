@@ -6,7 +6,9 @@ use crate::analysis;
 use crate::args;
 use crate::index;
 use crate::live::{Live, Session, SessionUrl};
-use crate::open::{Asked, Inputs, Wanted, inputs, inputs_with, threads, total_bytes, whole_inputs};
+use crate::open::{
+    Asked, Inputs, Wanted, inputs_with, selected_inputs, threads, total_bytes, whole_inputs,
+};
 use crate::terminal::{Failure, Outcome, Terminal};
 use kymo::AnyRecording;
 use kymo::report::{Check, Info, Options, Stats, Style};
@@ -115,7 +117,11 @@ pub(crate) fn stats(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, 
                        hint: `--by FIELD` groups events by a field";
         return Err(Failure::Usage(problem.to_owned()));
     }
-    let inputs = inputs(&args.input, args.work.strict, terminal)?;
+    let asked = Asked {
+        strict: args.work.strict,
+        ..Asked::default()
+    };
+    let inputs = selected_inputs(&args.input, &args.selection, asked, terminal)?;
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     let is_explained = wanted.warn(&inputs, &filter, terminal);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kymo::AnyRecording;
-use kymo::open::Known;
+use kymo::open::{Hint, Known};
 use kymo::timeline::Timeline;
 use kymo_ctf::trace::Trace;
 use kymo_io::spool_limit;
@@ -340,7 +340,7 @@ impl Live {
         loop {
             let statuses = self.wait(terminal, &mut outcome);
             let is_over = self.is_stopped() || statuses.iter().all(|status| status.is_ended);
-            if opened_with(&self.input, asked, Known::default())
+            if opened_with(&self.input, asked, Known::default(), Hint::default())
                 .is_ok_and(|of| !of.recordings.is_empty())
             {
                 return Ok(outcome);
@@ -376,7 +376,7 @@ impl Live {
             ..Asked::default()
         };
         let outcome = self.wait_for_trace(asked, terminal)?;
-        let mut inputs = opened_inputs(&self.input, asked, outcome, terminal)?;
+        let mut inputs = opened_inputs(&self.input, asked, Hint::default(), outcome, terminal)?;
         let mut recordings = std::mem::take(&mut inputs.recordings);
         self.rename(&mut recordings);
         let watched = std::mem::take(&mut inputs.watched);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Query, TimeQuery, looks_like_regex};
 use kymo::open::{
-    Alignment, Error, FileFormat, Known, OpenError, Opened, Options, TraceOptions, apart,
+    Alignment, Error, FileFormat, Hint, Known, OpenError, Opened, Options, TraceOptions, apart,
     are_relative, clocks_apart, open_aligned,
 };
 use kymo::pipeline::Window;
@@ -41,7 +41,7 @@ pub struct Asked {
 }
 
 /// How recordings are opened.
-fn open_options(input: &Input, asked: Asked) -> Options {
+fn open_options(input: &Input, asked: Asked, hint: Hint) -> Options {
     Options {
         trace: TraceOptions {
             keys: input.key_file.iter().map(|file| file.key.clone()).collect(),
@@ -60,6 +60,7 @@ fn open_options(input: &Input, asked: Asked) -> Options {
         keys: input.auth_file.clone(),
         known: Known::default(),
         formats: formats(),
+        hint,
     }
 }
 
@@ -86,11 +87,16 @@ pub fn index_key(input: &Input) -> Option<Vec<u8>> {
     if input.align_by_messages.is_some() || input.alignment.is_some() {
         return None;
     }
-    open_options(input, Asked::default()).index_key()
+    open_options(input, Asked::default(), Hint::default()).index_key()
 }
 
 /// Opens the recordings at their places on the time line.
-pub(crate) fn opened_with(input: &Input, asked: Asked, known: Known) -> Result<Opened, Failure> {
+pub(crate) fn opened_with(
+    input: &Input,
+    asked: Asked,
+    known: Known,
+    hint: Hint,
+) -> Result<Opened, Failure> {
     let is_input = |path: &&PathBuf| path.as_os_str() == STANDARD_INPUT;
     if input.paths.iter().filter(is_input).count() > 1 {
         let problem = format!(
@@ -115,7 +121,7 @@ pub(crate) fn opened_with(input: &Input, asked: Asked, known: Known) -> Result<O
     };
     let options = Options {
         known,
-        ..open_options(input, asked)
+        ..open_options(input, asked, hint)
     };
     let usage = |error| Failure::Usage(format!("error: {error}"));
     let opened =
@@ -172,13 +178,52 @@ pub fn whole_inputs(input: &Input, strict: bool, terminal: &Terminal) -> Result<
 
 /// The same, with what is asked of traces.
 pub fn inputs_with(input: &Input, asked: Asked, terminal: &Terminal) -> Result<Inputs, Failure> {
+    hinted_inputs(input, asked, Hint::default(), terminal)
+}
+
+/// The same, of which no more is read than what options choose: of tables, the rest need not be opened.
+pub fn selected_inputs(
+    input: &Input,
+    selection: &Selection,
+    asked: Asked,
+    terminal: &Terminal,
+) -> Result<Inputs, Failure> {
+    let wanted = Wanted::new(selection, input.clock_gmt);
+    let hint = Hint {
+        window: match is_shifted(input) {
+            true => Window::ALL,
+            false => wanted.times.absolute().unwrap_or(Window::ALL),
+        },
+        events: wanted.query.events,
+    };
+    hinted_inputs(input, asked, hint, terminal)
+}
+
+/// Whether times may not be those that are recorded.
+fn is_shifted(input: &Input) -> bool {
+    input.clock_offset != 0
+        || input.clock_offset_ns != 0
+        || input.clock_force_correlate
+        || !input.offset.is_empty()
+        || !input.align.is_empty()
+        || input.align_event.is_some()
+        || input.align_by_messages.is_some()
+        || input.alignment.is_some()
+}
+
+fn hinted_inputs(
+    input: &Input,
+    asked: Asked,
+    hint: Hint,
+    terminal: &Terminal,
+) -> Result<Inputs, Failure> {
     KeyFile::warn(&input.key_file, terminal);
     if !Live::is_in(input) {
-        return opened_inputs(input, asked, Outcome::Good, terminal);
+        return opened_inputs(input, asked, hint, Outcome::Good, terminal);
     }
     let mut live = Live::open(input, None, terminal)?;
     let outcome = live.collect(asked.so_far, terminal);
-    let mut inputs = opened_inputs(live.input(), asked, outcome, terminal)?;
+    let mut inputs = opened_inputs(live.input(), asked, hint, outcome, terminal)?;
     live.rename(&mut inputs.recordings);
     // The files are mapped: they stay when their names go.
     Ok(inputs)
@@ -188,12 +233,13 @@ pub fn inputs_with(input: &Input, asked: Asked, terminal: &Terminal) -> Result<I
 pub(crate) fn opened_inputs(
     input: &Input,
     asked: Asked,
+    hint: Hint,
     outcome: Outcome,
     terminal: &Terminal,
 ) -> Result<Inputs, Failure> {
-    let opened = opened_with(input, asked, Known::default())?;
+    let opened = opened_with(input, asked, Known::default(), hint.clone())?;
     let apart = apart(&opened, &input.paths);
-    let watched = Watched::new(&input.paths, &open_options(input, asked), &opened);
+    let watched = Watched::new(&input.paths, &open_options(input, asked, hint), &opened);
     let Opened {
         recordings,
         errors,
@@ -247,7 +293,7 @@ pub(crate) fn opened_inputs(
 /// Opens recordings again that have grown, and says nothing of what cannot be opened now. Of those that are `known`, what
 /// has not changed is not read again.
 pub fn reopened(input: &Input, asked: Asked, known: &[AnyRecording]) -> Option<Vec<AnyRecording>> {
-    let opened = opened_with(input, asked, Known::new(known)).ok()?;
+    let opened = opened_with(input, asked, Known::new(known), Hint::default()).ok()?;
     (!opened.recordings.is_empty()).then_some(opened.recordings)
 }
 

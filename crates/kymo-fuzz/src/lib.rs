@@ -24,6 +24,8 @@ mod rrd;
 mod rrd_words;
 mod secured;
 mod symbols;
+#[cfg(all(unix, target_has_atomic = "64"))]
+mod tables;
 mod traces;
 mod view;
 mod wire;
@@ -49,6 +51,8 @@ pub use portable_rrd::portable_rrd;
 pub use queries::queries;
 #[cfg(all(unix, target_has_atomic = "64"))]
 pub use reading::{graphite, promql, serve_http};
+#[cfg(all(unix, target_has_atomic = "64"))]
+pub use tables::parquet;
 pub use view::view_request;
 
 /// What separates the parts of an input that has several.
@@ -107,6 +111,8 @@ pub const CHECKS: &[Check] = &[
     ("promql", promql),
     #[cfg(all(unix, target_has_atomic = "64"))]
     ("graphite", graphite),
+    #[cfg(all(unix, target_has_atomic = "64"))]
+    ("parquet", parquet),
 ];
 
 /// Lines of rrdcached's protocol, behind a byte that tells how they come.

@@ -7,10 +7,15 @@
 //! Files are read row group by row group and a thousand rows at a time; the temporary storage is bounded by
 //! [`SPOOL_LIMIT`](kymo_io::SPOOL_LIMIT).
 
+mod codec;
 mod footer;
+mod groups;
+mod levels;
 mod order;
+mod pages;
 mod plain;
 mod rows;
+mod thrift;
 mod trace;
 mod values;
 
@@ -71,6 +76,15 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
         Ok(result) => result,
         Err(_) => Err("the file is damaged: its reader has given up".to_owned()),
     }
+}
+
+/// How many rows a Parquet file says that it has; `None` if it is not one.
+pub fn parquet_rows(bytes: Bytes) -> Option<u64> {
+    let rows = guarded(|| {
+        let file = TableFile::new(bytes_of(bytes), true).map_err(|error| error.to_string())?;
+        Ok(file.rows())
+    });
+    rows.ok()
 }
 
 fn open_file(path: &Path, bytes: Bytes, options: &Options) -> OpenedFile {
@@ -320,7 +334,7 @@ fn put_together(
         &format!("{RECORDINGS}: metadata of `{}`", of.path),
     );
     let class = class.map_err(|error| error.to_string())?.class;
-    let mut readers = Vec::with_capacity(files.len());
+    let mut classes = Vec::with_capacity(files.len());
     for (path, file) in files {
         let of_file = |problem: Problem| format!("{}: {problem}", path.display());
         let event = file.schema().metadata().get(CLASS);
@@ -334,8 +348,29 @@ fn put_together(
         let event = event.ok_or_else(|| of_file(format!("it has no `{CLASS}`")))?;
         let columns = Columns::new(file.schema(), &class, event).map_err(of_file)?;
         let own = own(file, &class, event).map_err(of_file)?;
-        let rows = Rows::new(file, columns, own);
-        readers.push(rows.map_err(|error| of_file(error.to_string()))?);
+        let name = class.streams[event.stream_class].events[event.event]
+            .name
+            .as_deref();
+        let groups = match (
+            own.timestamp,
+            options.hint.has_event(name.unwrap_or_default()),
+        ) {
+            (_, false) => Vec::new(),
+            (Some(time), true) => file.groups_within(time, options.hint.window),
+            (None, true) => (0..file.groups()).collect(),
+        };
+        classes.push((columns, own, groups));
+    }
+    // When the recording begins and ends is known where nothing of it is wanted.
+    let has_none = classes.iter().all(|(_, _, groups)| groups.is_empty());
+    let mut readers = Vec::with_capacity(files.len());
+    for ((path, file), (columns, own, groups)) in files.iter().zip(classes) {
+        let groups = match has_none {
+            true => file.ends(),
+            false => groups,
+        };
+        let rows = Rows::new(file, groups, columns, own);
+        readers.push(rows.map_err(|error| format!("{}: {error}", path.display()))?);
     }
     let model = TraceModel {
         class,

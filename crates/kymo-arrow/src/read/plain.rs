@@ -51,10 +51,11 @@ pub(super) fn open(path: &Path, bytes: bytes::Bytes, options: &Options) -> Resul
         );
         columns.push((position, form));
     }
+    let name = name_of(path);
     let class = EventClass {
         id: 0,
         stream_class: 0,
-        name: Some(name_of(path).into()),
+        name: Some(name.as_str().into()),
         log_level: None,
         emf_uri: None,
         schema,
@@ -79,7 +80,17 @@ pub(super) fn open(path: &Path, bytes: bytes::Bytes, options: &Options) -> Resul
         ticks: Ticks::Since(begin * NANOS_PER_SECOND),
         position: None,
     };
-    let rows = Rows::new(&file, Columns::payload(columns), own);
+    let groups = match time {
+        _ if !options.hint.has_event(&name) => Vec::new(),
+        Some(time) => file.groups_within(time, options.hint.window),
+        None => (0..file.groups()).collect(),
+    };
+    // When the recording begins and ends is known where nothing of it is wanted.
+    let groups = match groups.is_empty() {
+        true => file.ends(),
+        false => groups,
+    };
+    let rows = Rows::new(&file, groups, Columns::payload(columns), own);
     let mut rows = rows.map_err(|error| error.to_string())?;
     while rows.next().map_err(|error| error.to_string())?.is_some() {
         let (event, ticks) = (rows.event(), rows.ticks());

@@ -3,25 +3,21 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::Schema;
+use arrow_schema::{DataType, Schema, TimeUnit};
+use kymo::pipeline::Window;
 use kymo_ctf::class::TraceClass;
 use kymo_ctf::write::{Encode, EventId};
 use kymo_model::{FieldId, Scope, Visitor};
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::errors::ParquetError;
 use parquet::file::statistics::Statistics;
 
 use super::footer;
+use super::groups::Batches;
 use super::order::Position;
 use super::values::{self, NotGiven, give, unsigned};
 use crate::Error;
 use crate::kinds::{Form, SCOPE};
-
-/// Rows of a file that are in memory at a time: there may be many files.
-const BATCH_ROWS: usize = 1 << 10;
 
 /// The scopes of an event in the order in which they are recorded.
 const SCOPES: [Scope; 3] = [Scope::CommonContext, Scope::SpecificContext, Scope::Payload];
@@ -80,12 +76,73 @@ impl TableFile {
         counts.try_fold(0_u64, |sum, count| sum.checked_add(count?))
     }
 
-    pub(super) fn read(&self) -> Result<ParquetRecordBatchReader, Error> {
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
+    /// How many rows the file says that it has.
+    pub(super) fn rows(&self) -> u64 {
+        let groups = self.metadata.metadata().row_groups().iter();
+        let rows = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
+        rows.fold(0, u64::saturating_add)
+    }
+
+    /// How many row groups the file has.
+    pub(super) fn groups(&self) -> usize {
+        self.metadata.metadata().num_row_groups()
+    }
+
+    /// The row groups that may have rows with a time in a window, by what the file says of a column of times.
+    pub(super) fn groups_within(&self, time: usize, window: Window) -> Vec<usize> {
+        let unit = match self.schema().field(time).data_type() {
+            DataType::Timestamp(TimeUnit::Second, _) => 1_000_000_000,
+            DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000_000,
+            DataType::Timestamp(TimeUnit::Microsecond, _) => 1_000,
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => 1,
+            _ => return (0..self.groups()).collect(),
+        };
+        let is_outside = |of: Option<&Statistics>| {
+            let Some(Statistics::Int64(bounds)) = of else {
+                return false;
+            };
+            // Rows without a time are wanted where others are not.
+            let (Some(&least), Some(&most), Some(0)) =
+                (bounds.min_opt(), bounds.max_opt(), bounds.null_count_opt())
+            else {
+                return false;
+            };
+            // Those that do not fit are not times that rows can have.
+            least.saturating_mul(unit) > window.end.as_nanos()
+                || most.saturating_mul(unit) < window.begin.as_nanos()
+        };
+        let statistics = self.statistics(time).enumerate();
+        let inside = statistics.filter(|&(_, of)| !is_outside(of));
+        inside.map(|(group, _)| group).collect()
+    }
+
+    /// The first and the last row group.
+    pub(super) fn ends(&self) -> Vec<usize> {
+        match self.groups() {
+            0 => Vec::new(),
+            1 => vec![0],
+            groups => vec![0, groups - 1],
+        }
+    }
+
+    /// All rows.
+    pub(super) fn read(&self) -> Result<Batches, Error> {
+        self.read_groups(0..self.groups())
+    }
+
+    /// The rows of some row groups.
+    pub(super) fn read_groups(
+        &self,
+        groups: impl IntoIterator<Item = usize>,
+    ) -> Result<Batches, Error> {
+        let metadata = Arc::clone(self.metadata.metadata());
+        let fields = Some(self.schema().fields());
+        Ok(Batches::new(
             self.bytes.clone(),
-            self.metadata.clone(),
-        );
-        Ok(builder.with_batch_size(BATCH_ROWS).build()?)
+            metadata,
+            fields,
+            groups.into_iter(),
+        )?)
     }
 }
 
@@ -147,7 +204,7 @@ impl Columns {
 pub(super) struct Rows {
     columns: Columns,
     own: Own,
-    reader: ParquetRecordBatchReader,
+    reader: Batches,
     batch: RecordBatch,
     row: usize,
     /// The latest time so far.
@@ -173,11 +230,17 @@ pub(super) enum Ticks {
 }
 
 impl Rows {
-    pub(super) fn new(file: &TableFile, columns: Columns, own: Own) -> Result<Self, Error> {
+    /// Those of some row groups.
+    pub(super) fn new(
+        file: &TableFile,
+        groups: Vec<usize>,
+        columns: Columns,
+        own: Own,
+    ) -> Result<Self, Error> {
         Ok(Self {
             columns,
             own,
-            reader: file.read()?,
+            reader: file.read_groups(groups)?,
             batch: RecordBatch::new_empty(Arc::clone(file.schema())),
             row: 0,
             time: i64::MIN,

@@ -335,6 +335,31 @@ impl TimeQuery {
 }
 
 impl TimeQuery {
+    /// The window, or a wider one, if it does not depend on what is in the recordings.
+    pub fn absolute(&self) -> Option<Window> {
+        // Recordings without an origin have times in UTC.
+        let zones = [zone(true), zone(false)];
+        let bounds = |moment: &Option<Moment>| match moment {
+            None => Some(None),
+            Some(Moment {
+                form: Form::After(_) | Form::Time(_),
+                ..
+            }) => None,
+            Some(moment) => {
+                let mut times = Vec::new();
+                for zone in &zones {
+                    times.push(moment.resolve(None, zone).ok()?);
+                }
+                Some(Some((times[0].min(times[1]), times[0].max(times[1]))))
+            }
+        };
+        let (begin, end) = (bounds(&self.begin)?, bounds(&self.end)?);
+        (!self.intersection).then_some(Window {
+            begin: begin.map_or(Timestamp::MIN, |(earlier, _)| earlier),
+            end: end.map_or(Timestamp::MAX, |(_, later)| later),
+        })
+    }
+
     /// When the recordings begin and end, where none of them has a time that is wanted. `None` also
     /// where it is not known when they end.
     pub fn misses<R: Recording>(

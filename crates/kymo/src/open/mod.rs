@@ -63,6 +63,8 @@ pub use foreign::Foreign;
 pub use kymo_cpel::clock::ClockChoice;
 pub use kymo_ctf::trace::{OpenError, Options as TraceOptions};
 
+use crate::filter::Glob;
+use crate::pipeline::Window;
 use crate::{AnyRecording, explain};
 
 /// Fewer files are opened by one thread.
@@ -87,6 +89,34 @@ pub struct Options {
     pub known: Known,
     /// Formats that this crate does not know, such as tables.
     pub formats: &'static [FileFormat],
+    /// What of the recordings is going to be read.
+    pub hint: Hint,
+}
+
+/// What of recordings is going to be read. Formats that make a recording when they are opened, such as tables, may leave
+/// out the rest; others give all of it.
+#[derive(Clone, Debug)]
+pub struct Hint {
+    /// Events with a time outside of it may be left out.
+    pub window: Window,
+    /// Events whose names match none of these may be left out, unless there is no pattern.
+    pub events: Vec<Glob>,
+}
+
+impl Default for Hint {
+    fn default() -> Self {
+        Self {
+            window: Window::ALL,
+            events: Vec::new(),
+        }
+    }
+}
+
+impl Hint {
+    /// Whether events of a name are going to be read.
+    pub fn has_event(&self, name: &str) -> bool {
+        self.events.is_empty() || self.events.iter().any(|glob| glob.matches(name.as_bytes()))
+    }
 }
 
 /// Recordings that are open, for opening them again: those that have not changed share what was read of them. So far
