@@ -96,16 +96,16 @@ pub(crate) fn latency(
     args: &args::analysis::Latency,
     terminal: &Terminal,
 ) -> Result<Outcome, Failure> {
-    if args.grouping.top.is_some() && args.grouping.series.by.is_none() {
-        return Err(Failure::Usage(
-            "error: `--top` needs `--by`\nhint: `--worst N` lists the longest latencies".to_owned(),
-        ));
-    }
+    // Without groups, the table is that of the longest latencies.
+    let top = args
+        .grouping
+        .top
+        .filter(|_| args.grouping.series.by.is_none());
     let query = LatencyQuery {
         events: args.start.clone().zip(args.end.clone()),
         pair_by: args.pair_by.clone().unwrap_or_default(),
         tracks: args.common.tracks.by(),
-        worst: args.worst as usize,
+        worst: top.unwrap_or(args.worst as usize),
     };
     let breakdown = BreakdownArgs::new(&args.grouping, args.common.json);
     let written = Written::new(&breakdown);

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use clap::ValueEnum;
 use kymo::Timeline;
@@ -22,7 +23,7 @@ use kymo_io::{Replace, STANDARD_INPUT, replace};
 use crate::args::graph::{Graph, PictureFormat, Theme};
 use crate::index::cached;
 use crate::notices::Notices;
-use crate::open::{Wanted, inputs, tell_opening_faults, warn_of_idle_patterns};
+use crate::open::{Wanted, inputs, tell_opening_faults, total_bytes, warn_of_idle_patterns};
 use crate::outputs::{exists, refuse_file};
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -61,6 +62,9 @@ pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure>
                 .into(),
         ));
     }
+    let read = Arc::new(AtomicU64::new(0));
+    let passes = subjects(args).len().max(1) as u64;
+    let bytes = total_bytes(&inputs.recordings).saturating_mul(passes);
     let choice = Choice {
         filter: wanted.query,
         range: Window {
@@ -78,6 +82,7 @@ pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure>
         subjects: subjects(args),
         per: args.per.clone(),
         threads: args.threads.count(),
+        read: Some(Arc::clone(&read)),
         ..Choice::default()
     };
     let look = Look {
@@ -105,7 +110,10 @@ pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure>
         is_damaged: false,
     };
     let index = index(args, &timeline, &choice);
-    let drawn = panels(&timeline, &choice, index.as_ref(), &mut met).map_err(|error| {
+    let drawn = terminal.watch(bytes, &read, || {
+        panels(&timeline, &choice, index.as_ref(), &mut met)
+    });
+    let drawn = drawn.map_err(|error| {
         Failure::Usage(match error {
             ChoiceError::Query(QueryError::Filter(error)) => {
                 error.render("the command line", terminal.color())

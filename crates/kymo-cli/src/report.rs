@@ -45,7 +45,9 @@ pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Fa
     let style = style(&inputs);
     let text = match args.json {
         true => info.to_json(),
-        false if !args.each && info.databases() > MANY => info.to_summary(&style, args.schema),
+        false if !args.each && info.databases() > MANY => {
+            info.to_summary(&style, args.schema, inputs.unreadable)
+        }
         false => info.to_text(&style, args.schema),
     };
     finish(terminal, &inputs, &text, info.is_good())

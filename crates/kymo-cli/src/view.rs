@@ -23,6 +23,7 @@ use crate::args::{Input, Selection, SymbolArgs};
 use crate::follow::fingerprint;
 use crate::live::Live;
 use crate::open::{Asked, Wanted, index_key, inputs_with, reopened, tell_opening_faults};
+use crate::outputs::refuse_file;
 use crate::terminal::{Failure, Outcome, Terminal};
 use daemon::Daemon;
 
@@ -33,6 +34,9 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
         let mut args = args.clone();
         args.input = live.input().clone();
         return run(&args, terminal);
+    }
+    if let Some(path) = &args.export {
+        refuse_file(path, true)?;
     }
     let (now, awaited) = what_is_there(args);
     for path in &awaited {

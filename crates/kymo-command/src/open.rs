@@ -140,6 +140,8 @@ pub struct Inputs {
     pub watched: Watched,
     /// Whether all of them could be opened.
     pub outcome: Outcome,
+    /// The number of those that could not.
+    pub unreadable: usize,
     /// Whether times are shown and read in UTC: so are those without an origin, since they are in no
     /// time zone.
     pub gmt: bool,
@@ -283,6 +285,7 @@ pub(crate) fn opened_inputs(
         } else {
             Outcome::Damage
         },
+        unreadable: errors.len(),
         gmt: input.clock_gmt || is_relative,
         clock_gmt: input.clock_gmt,
         is_relative,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -153,6 +153,34 @@ impl Terminal {
             begun: Instant::now(),
             done: AtomicU64::new(0),
         });
+    }
+
+    /// Does work that counts the bytes it has done, in any thread, and shows the progress meanwhile.
+    pub fn watch<T>(&self, bytes: u64, done: &AtomicU64, work: impl FnOnce() -> T) -> T {
+        /// How often the number is looked at.
+        const PAUSE: Duration = Duration::from_millis(100);
+        self.show_progress(bytes);
+        if self.progress.get().is_none() {
+            return work();
+        }
+        let is_done = AtomicBool::new(false);
+        let result = std::thread::scope(|scope| {
+            let watch = scope.spawn(|| {
+                let mut seen = 0;
+                while !is_done.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(PAUSE);
+                    let now = done.load(Ordering::Relaxed);
+                    self.advance(now.saturating_sub(seen));
+                    seen = now;
+                }
+            });
+            let result = work();
+            is_done.store(true, Ordering::Relaxed);
+            watch.thread().unpark();
+            result
+        });
+        self.end_progress();
+        result
     }
 
     /// That many bytes more are done.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kymo::Timeline;
 use kymo::analysis::{Coverage, Error, Latency, LatencyQuery, Options};
-use kymo::filter::Filter;
+use kymo::pipeline::Select;
 
 use crate::bins::Length;
 use crate::panel::{Content, Heat, HeatColumn, Panel};
@@ -36,9 +36,9 @@ impl Columns {
 }
 
 /// A heat map of the latencies of all recordings, each where it starts, with their distribution.
-pub(crate) fn panel(
+pub(crate) fn panel<S: Select>(
     timeline: &Timeline,
-    filter: &Filter,
+    select: &S,
     query: &LatencyQuery,
     options: &Options,
     length: Length,
@@ -49,7 +49,7 @@ pub(crate) fn panel(
         bins: BTreeMap::new(),
     };
     let recordings = timeline.recordings();
-    let latency = Latency::with_pairs(recordings, &filter, query, options, &mut |start, end| {
+    let latency = Latency::with_pairs(recordings, select, query, options, &mut |start, end| {
         columns.add(start, end);
     })?;
     let Columns { length, bins } = columns;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use kymo::Timeline;
 use kymo::analysis::{Coverage, Error, Options, StateSpan, States, StatesQuery};
-use kymo::filter::Filter;
+use kymo::pipeline::Select;
 
 use crate::bins::Length;
 use crate::panel::{Content, Lane, Lanes, MOST_SERIES, Panel, Run};
@@ -69,9 +69,9 @@ impl Reader {
 
 /// A chart of the states of all recordings: a lane for each value that keeps states apart, in the colours of the
 /// tracks, or else a lane for each track.
-pub(crate) fn panel(
+pub(crate) fn panel<S: Select>(
     timeline: &Timeline,
-    filter: &Filter,
+    select: &S,
     query: &StatesQuery,
     options: &Options,
     length: Length,
@@ -83,7 +83,7 @@ pub(crate) fn panel(
     };
     let is_apart = query.per.is_some();
     let recordings = timeline.recordings();
-    let (found, names) = States::with_spans(recordings, &filter, query, options, &mut |span| {
+    let (found, names) = States::with_spans(recordings, select, query, options, &mut |span| {
         let lane = if is_apart { span.lane } else { span.track };
         reader.take(&span, lane);
     })?;

@@ -33,10 +33,12 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use kymo::analysis::{self, Coverage, LatencyQuery, StatesQuery};
 use kymo::filter::{FieldNames, Filter, Glob};
-use kymo::pipeline::Window;
+use kymo::pipeline::{Watched, Window};
 use kymo::timeline::{Notice, QueryError, TimelineIndex};
 use kymo::{AnyRecording, Timeline, filter};
 use kymo_model::Recording as _;
@@ -64,6 +66,8 @@ pub struct Choice {
     pub width: usize,
     /// Threads to work with; at least 1.
     pub threads: usize,
+    /// Grows by the size in bytes of each chunk of events that is begun: once for each subject.
+    pub read: Option<Arc<AtomicU64>>,
 }
 
 /// Something to draw of events.
@@ -114,6 +118,7 @@ impl Default for Choice {
             per: None,
             width: 720,
             threads: kymo::pipeline::Options::default().threads,
+            read: None,
         }
     }
 }
@@ -248,6 +253,12 @@ fn of_events(
     let windows = vec![choice.range; timeline.recordings().len()];
     let filter = Filter::new(&choice.filter, &windows, timeline.recordings());
     let filter = filter.map_err(QueryError::Filter)?;
+    let read = choice.read.clone().unwrap_or_default();
+    let progress = |bytes| {
+        read.fetch_add(bytes, Ordering::Relaxed);
+    };
+    let select = &&filter;
+    let watched = || Watched::new(timeline.recordings(), select, &progress, None);
     let mut panels = Vec::new();
     for subject in &choice.subjects {
         let length = choice.length();
@@ -269,12 +280,13 @@ fn of_events(
                     ..choice.clone()
                 };
                 let (panel, coverage) =
-                    durations::panel(timeline, &filter, query, &options, cells.length())?;
+                    durations::panel(timeline, &&watched(), query, &options, cells.length())?;
                 notices.coverage(&coverage);
                 panels.push(panel);
             }
             Subject::States(query) => {
-                let (panel, coverage) = lanes::panel(timeline, &filter, query, &options, length)?;
+                let (panel, coverage) =
+                    lanes::panel(timeline, &&watched(), query, &options, length)?;
                 notices.coverage(&coverage);
                 panels.push(panel);
             }

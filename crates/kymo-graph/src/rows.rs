@@ -119,6 +119,7 @@ fn query_of(choice: &Choice) -> Query {
     query.filter = choice.filter.clone();
     query.range = choice.range;
     query.threads = choice.threads.max(1);
+    query.read.clone_from(&choice.read);
     query
 }
 

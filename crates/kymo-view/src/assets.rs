@@ -29,6 +29,7 @@ pub const ASSETS: &[Asset] = assets![
     "source.js",
     "wire.js",
     "embedded.js",
+    "embedded-analyses.js",
     "keep.js",
     "link.js",
     "picture.js",

@@ -68,11 +68,14 @@ export const settled = async (page) => {
   await page.waitForFunction(() => globalThis.kymo?.idle() && kymo.drawn.frames > 0 && !kymo.drawn.missing);
 };
 
+/** How long a state of the page is waited for, in milliseconds. */
+export const PATIENCE = 120000;
+
 /** Opens a page in a context of its own. @param {string} address @param {import("playwright-core").BrowserContextOptions} options */
 export async function open(address, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
-  // On a machine that builds at the same time, a page takes long.
-  context.setDefaultTimeout(90_000);
+  // What is waited for comes late on a machine that is busy.
+  context.setDefaultTimeout(PATIENCE);
   const page = await context.newPage();
   page.on("pageerror", (error) => assert.fail(error));
   await page.goto(address);

@@ -16,11 +16,8 @@ before(() => {
   writeFileSync(join(work, "app.json"), JSON.stringify({ traceEvents: events }));
 });
 
-/** Waits until a change is among what can be undone. */
-const kept = async (page) => {
-  await settled(page);
-  await page.waitForTimeout(300);
-};
+/** Waits until a change is among what can be undone: nothing is idle as long as one waits for that. */
+const kept = settled;
 
 /** What is shown beside what the view says. */
 const beside = (page) => look(page, () => ({

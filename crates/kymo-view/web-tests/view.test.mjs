@@ -180,6 +180,6 @@ test("another site gets nothing, and the server ends with its last page", async 
   await other.close();
   const ended = new Promise((done) => server.once("exit", done));
   await page.close({ runBeforeUnload: true });
-  const late = new Promise((done) => setTimeout(() => done("late"), 12000).unref());
+  const late = new Promise((done) => setTimeout(() => done("late"), 120000).unref());
   assert.equal(await Promise.race([ended, late]), 0);
 });

@@ -79,8 +79,9 @@ export const about = (/** @type {{begin: bigint, end: bigint}} */ range) =>
 /** Shows a problem in place of a result. @param {HTMLElement} into @param {unknown} error */
 export const problem = (into, error) => into.replaceChildren(make("p", String(error instanceof Error ? error.message : error), { class: "bad" }));
 
-/** The track that an analysis names. @param {{recording: string|null, number: number|null, name: string}} of */
+/** The track that an analysis names; a page that stands alone knows it. @param {{recording: string|null, number: number|null, name: string, id?: number}} of */
 export function trackBy(of) {
+  if (of.id !== undefined) return scene.tracks.find((track) => track.id === of.id) ?? null;
   const own = scene.tracks.filter((track) => of.recording === null || scene.info.recordings[track.recording].path === of.recording);
   return own.find((track) => track.name === of.name) ?? own.find((track) => of.number !== null && track.path[0] === String(of.number))
     ?? own.find((track) => track.name.endsWith(of.name) && of.name) ?? null;

@@ -1,6 +1,7 @@
 // A page that stands alone: what the server would answer comes from what was written into the page.
 
 import { Contents } from "./contents.js";
+import { Analyses } from "./embedded-analyses.js";
 import { shellWord } from "./shell.js";
 import { TILE, VALUES, decode, noBins } from "./wire.js";
 
@@ -42,6 +43,7 @@ export class Embedded {
     const contents = new Contents();
     contents.take(data.scene);
     this.recordings = contents.recordings;
+    this.analyses = new Analyses(this, new Map(contents.tracks.map((of) => [of.id, of])));
     const bytes = Uint8Array.from(atob(data.tiles), (char) => char.charCodeAt(0));
     this.finest = decode(bytes.buffer);
     this.shift = this.finest.shift;
@@ -79,6 +81,7 @@ export class Embedded {
       case "found": return this.hits(request);
       case "next": return this.next(request);
       case "stats": return this.stats(request);
+      case "analysis": return { job: 0, done: true, answer: this.analyses.answer(request) };
       case "keep": return this.keep(request);
       case "alive": case "close": case "stop": return {};
       default: throw this.absent();
@@ -240,13 +243,19 @@ export class Embedded {
     return { event: null, nth: at < 0 ? null : at - first };
   }
 
+  /** Whether a pattern with `*` and `?` is that of a name. @param {string} text @returns {(name: string) => boolean} */
+  named(text) {
+    const pattern = new RegExp(`^${text.replace(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".")}$`, "s");
+    return (name) => pattern.test(name);
+  }
+
   /** Which lines are searched for. @param {any} request @returns {(line: Line) => boolean} */
   condition({ text, mode, case: isExact }) {
     if (mode === "where") throw this.absent();
     const nameOf = (/** @type {Line} */ line) => this.recordings[line.recording].classes[line.class] ?? "";
     if (mode === "name") {
-      const pattern = new RegExp(`^${text.replace(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".")}$`, "s");
-      return (line) => pattern.test(nameOf(line));
+      const holds = this.named(text);
+      return (line) => holds(nameOf(line));
     }
     // Lower case finds upper case, too.
     const fold = isExact || text !== text.toLowerCase() ? (/** @type {string} */ of) => of : (/** @type {string} */ of) => of.toLowerCase();

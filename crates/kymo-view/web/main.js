@@ -5,6 +5,7 @@ import { applyRules, kept, load as loadKept, watchRules } from "./keep.js";
 import { command, readState } from "./link.js";
 import { source } from "./source.js";
 import { ACTIONS, actions, showView, tell } from "./actions.js";
+import { analyse } from "./analyses.js";
 import { drawn, readColours, search } from "./canvas.js";
 import { draw } from "./draw.js";
 import { flame } from "./flame.js";
@@ -43,7 +44,7 @@ async function poll() {
       else {
         // Until there is a recording, the page waits.
         const isFirst = !hasBegun && info.recordings.count > 0;
-        const had = scene.tracks.length;
+        const had = scene.tracks.some((of) => of.rows);
         const end = scene.end;
         takeScene(info);
         if (hasBegun && scene.epoch !== (info.epoch ?? 0)) {
@@ -83,6 +84,8 @@ let isMoved = false;
 let fitted = "";
 /** Shows all as more becomes known, until somebody moves. */
 function fitUnlessMoved() {
+  // Streams may be there before their first event.
+  if (!scene.tracks.some((of) => of.rows)) return;
   if (fitted && fitted !== `${view.begin} ${view.span}`) isMoved = true;
   if (isMoved) return;
   fitAll();
@@ -170,4 +173,4 @@ window.addEventListener("pagehide", () => {
 window.addEventListener("pageshow", alive);
 
 // What tests look at.
-Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, idle, rows: shownRows, actions, ACTIONS, keyOf, kept, command } });
+Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, idle, rows: shownRows, actions, ACTIONS, keyOf, kept, command, analyse } });

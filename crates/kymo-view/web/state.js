@@ -346,7 +346,7 @@ function addTree(/** @type {Track[]} */ own, /** @type {string} */ base, /** @ty
 export function bounds() {
   let { begin, end } = scene;
   if (isShifted) for (const row of rows) {
-    if (!row.track || !row.shift) continue;
+    if (!row.track?.rows || !row.shift) continue;
     const [first, last] = [row.track.first + row.shift, row.track.last + row.shift];
     if (first < begin) begin = first;
     if (last > end) end = last;

@@ -219,7 +219,7 @@ def check(kymo, folder, events):
     report = checks.json("stats", "--by", "name,who")
     name = ["begin", "end", "note"]
     exact = grouped(events, lambda event: (name[event[2]], event[4]))
-    found = {tuple(of["by"].values()): (of["events"], of["first"], of["last"]) for of in report["groups"]}
+    found = {tuple(of["by"].values()): (of["events"], of["begin"], of["end"]) for of in report["groups"]}
     checks.same("stats", found, {by: (len(of), of[0][0], of[-1][0]) for by, of in exact.items()})
 
     valued = [event for event in events if event[5] is not None]

@@ -54,7 +54,8 @@ pub(crate) struct Grouping {
     #[command(flatten)]
     pub(crate) series: SeriesArgs,
 
-    /// Show only the first N rows of the table: groups, tracks or keys with the longest time.
+    /// Show only the first N rows of the table: groups, tracks or keys with the longest time; of `kymo latency` without
+    /// --by, the longest latencies.
     #[arg(long, value_name = "N", value_parser = row_count, conflicts_with_all = ["every", "all"])]
     pub(crate) top: Option<usize>,
 

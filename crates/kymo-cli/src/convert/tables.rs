@@ -1,6 +1,8 @@
 //! `kymo convert --to parquet` and `--to arrow`.
 
 use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use kymo::filter::Query;
 use kymo::pipeline::Window;
@@ -13,7 +15,7 @@ use crate::args::convert::{Convert, To};
 use crate::ctf::Stop;
 use crate::directory::{refuse_inputs, whole_directory};
 use crate::notices::Notices;
-use crate::open::{Inputs, threads};
+use crate::open::{Inputs, threads, total_bytes};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Writes tables of all recordings.
@@ -36,6 +38,9 @@ pub(super) fn run(
         }
         None => Window::ALL,
     };
+    let read = Arc::new(AtomicU64::new(0));
+    query.read = Some(Arc::clone(&read));
+    let bytes = total_bytes(&inputs.recordings);
     if to == To::Parquet {
         refuse_inputs(&args.output, &inputs.recordings)?;
     }
@@ -45,6 +50,10 @@ pub(super) fn run(
         query,
         timeline: Timeline::new(inputs.recordings),
     };
+    terminal.watch(bytes, &read, || write(args, to, &job))
+}
+
+fn write(args: &Convert, to: To, job: &Job<'_>) -> Result<Outcome, Failure> {
     match to {
         To::Parquet => whole_directory(&args.output, args.force, |beside| {
             let mut directory = Directory::new(beside, job.query.threads)?;

@@ -404,7 +404,8 @@ impl GroupTable {
         }
         let mut right = [true; 10];
         (right[8], right[9]) = (false, false);
-        table.fit(&right, style)
+        // Where lines are short: when the longest one was, then percentiles.
+        table.fit_without(&[8, 6, 5, 4, 3], &right, style)
     }
 }
 

@@ -208,8 +208,8 @@ impl TrackStats {
         let mut summary = Table::default();
         let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
         row("events", style.count(self.coverage.events));
-        row("first", style.optional_time(total.first));
-        row("last", style.optional_time(total.last));
+        row("begins", style.optional_time(total.first));
+        row("ends", style.optional_time(total.last));
         row("events/s", style.rate(total.rate(duration)));
         row("tracks", style.count(self.tracks.len() as u64));
         self.coverage.rows(style, &mut row);

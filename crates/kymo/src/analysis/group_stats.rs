@@ -177,8 +177,8 @@ impl GroupStats {
         let mut summary = Table::default();
         let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
         row("events", style.count(self.coverage.events));
-        row("first", style.optional_time(total.first));
-        row("last", style.optional_time(total.last));
+        row("begins", style.optional_time(total.first));
+        row("ends", style.optional_time(total.last));
         row("events/s", style.rate(total.rate(duration)));
         row("groups", style.count(self.group_count));
         self.coverage.rows(style, &mut row);
@@ -186,7 +186,7 @@ impl GroupStats {
         if !self.groups.is_empty() {
             let mut table = Table::default();
             let title = self.by.title();
-            table.header(&["events", "%", "events/s", "first", "last", &*title]);
+            table.header(&["events", "%", "events/s", "begins", "ends", &*title]);
             for (values, count) in &self.groups {
                 table.row([
                     style.count(count.events),
@@ -198,7 +198,7 @@ impl GroupStats {
                 ]);
             }
             text.push('\n');
-            text += &table.fit(&[true, true, true, false, false, false], style);
+            text += &table.fit_without(&[4, 3], &[true, true, true, false, false, false], style);
         }
         text += &self.coverage.faults_text(style);
         text.into_bytes()

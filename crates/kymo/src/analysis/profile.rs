@@ -777,7 +777,8 @@ impl Profile {
             text.push('\n');
             let mut right = [true; 10];
             right[9] = false;
-            text += &table.fit(&right, style);
+            // Where lines are short: how calls change over time, then the longest and the mean.
+            text += &table.fit_without(&[8, 7, 2, 6, 5], &right, style);
             if self.call_graph {
                 text.push('\n');
                 text += &self.call_graph_text(style);

@@ -122,11 +122,11 @@ pub(super) fn track_json(track: &Track, json: &mut Json) {
     json.text(track.name.as_bytes());
 }
 
-/// `first`, `last` and `rate` of a count; `duration` is that of all events, in nanoseconds.
+/// `begin`, `end` and `rate` of a count; `duration` is that of all events, in nanoseconds.
 pub(super) fn times_json(count: &Count, duration: Option<u64>, json: &mut Json) {
-    json.key("first");
+    json.key("begin");
     json.optional_signed(count.first.map(Timestamp::as_nanos));
-    json.key("last");
+    json.key("end");
     json.optional_signed(count.last.map(Timestamp::as_nanos));
     float_json("rate", count.rate(duration), json);
 }

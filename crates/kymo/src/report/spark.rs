@@ -1,5 +1,6 @@
 //! Small pictures of how something goes over time: a character for each stretch of it.
 
+use kymo_model::{Chunk, Recording};
 use kymo_time::Timestamp;
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -69,6 +70,25 @@ impl Spread {
                 |at: u64| (u128::from(events) * u128::from(at) / u128::from(stretches)) as u64;
             self.counts[first + at as usize] += part(at + 1) - part(at);
         }
+    }
+
+    /// Adds the events that were discarded before the end of a chunk, as far as their number is known, between the
+    /// times that are known of them.
+    pub(super) fn add_losses<R: Recording>(&mut self, of: &R, chunk: &Chunk) {
+        let Some((lost, count)) = chunk.lost_events.and_then(|lost| Some((lost, lost.count?)))
+        else {
+            return;
+        };
+        let clock = of.streams()[chunk.stream].clock.as_ref();
+        let time = |ticks: Option<u64>| clock?.timestamp(ticks?);
+        let end = time(lost.end).or(chunk.end_time);
+        let begin = time(lost.begin).or(chunk.begin_time).or(end);
+        self.add_many(count, begin, end.or(begin));
+    }
+
+    /// Whether anything is counted.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.iter().all(|&count| count == 0)
     }
 
     /// Adds the counts of another one of the same stretches.

@@ -159,22 +159,6 @@ impl Part<'_> {
             self.spread.add_many(count.events, count.first, count.last);
         }
     }
-
-    /// Adds the events that were discarded before the end of a chunk, between the times that are known of them.
-    fn add_losses<R: Recording>(&mut self, unit: &Unit<'_, R>) {
-        let Some((lost, count)) = unit
-            .chunk
-            .lost_events
-            .and_then(|lost| Some((lost, lost.count?)))
-        else {
-            return;
-        };
-        let clock = unit.of.streams()[unit.chunk.stream].clock.as_ref();
-        let time = |ticks: Option<u64>| clock?.timestamp(ticks?);
-        let end = time(lost.end).or(unit.chunk.end_time);
-        let begin = time(lost.begin).or(unit.chunk.begin_time).or(end);
-        self.losses.add_many(count, begin, end.or(begin));
-    }
 }
 
 impl Stats {
@@ -360,7 +344,7 @@ fn count<'f, R: Recording>(
             return true;
         }
         part.discarded.add_chunk(&unit.chunk);
-        part.add_losses(unit);
+        part.losses.add_losses(unit.of, &unit.chunk);
         if count_whole(part, unit, filter) || count_known(part, unit, filter, known) {
             return true;
         }

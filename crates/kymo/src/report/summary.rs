@@ -16,8 +16,8 @@ const AGES: [(i64, &str); 6] = [
     (i64::MAX, "before that"),
 ];
 
-/// How many databases there are by machine, step, age and number of data sources.
-pub(super) fn summary(databases: &[&DatabaseInfo], style: &Style) -> String {
+/// How many databases there are by machine, step, age and number of data sources, and how many could not be opened.
+pub(super) fn summary(databases: &[&DatabaseInfo], damaged: usize, style: &Style) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
     let mut table = Table::default();
@@ -27,6 +27,7 @@ pub(super) fn summary(databases: &[&DatabaseInfo], style: &Style) -> String {
     table.row(line("databases", style.count(databases.len() as u64)));
     table.row(line("bytes", style.count(bytes)));
     table.row(line("data sources", style.count(sources as u64)));
+    table.row(line("not readable", style.count(damaged as u64)));
     let mut text = table.align(&[false, true]);
     let machine = |of: &DatabaseInfo| match &of.detection {
         Some(found) => found.machine.name().to_string(),

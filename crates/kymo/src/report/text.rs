@@ -190,6 +190,66 @@ impl Table {
         self.lines(to_the_right, room.map(|room| (before, room)))
     }
 
+    /// As [`fit`](Self::fit) does. Where lines are short, names matter more than the `spare` columns, of which as many
+    /// are left out as necessary, the first of the list first.
+    pub(crate) fn fit_without(
+        &self,
+        spare: &[usize],
+        to_the_right: &[bool],
+        style: &Style,
+    ) -> String {
+        /// How much of the last column is shown before another column is left out.
+        const NAME: usize = 24;
+        let last = to_the_right.len().saturating_sub(1);
+        let Some(width) = style.width else {
+            return self.fit(to_the_right, style);
+        };
+        let mut left_out = Vec::new();
+        let taken = |left_out: &[usize]| {
+            let columns = self.widths.iter().enumerate();
+            let shown = columns.filter(|(column, _)| !left_out.contains(column));
+            let widths = shown.map(|(column, &width)| match column == last {
+                true => width.min(NAME),
+                false => width + 2,
+            });
+            widths.sum::<usize>()
+        };
+        for &column in spare {
+            if taken(&left_out) <= width {
+                break;
+            }
+            left_out.push(column);
+        }
+        match left_out.is_empty() {
+            true => self.fit(to_the_right, style),
+            false => {
+                let shown = |column: &usize| !left_out.contains(column);
+                let right = (0..to_the_right.len()).filter(shown);
+                let right: Vec<bool> = right.map(|column| to_the_right[column]).collect();
+                self.without(&left_out).fit(&right, style)
+            }
+        }
+    }
+
+    /// The table without some columns.
+    fn without(&self, left_out: &[usize]) -> Self {
+        let mut table = Self::default();
+        let (mut begin, mut ends) = (0, self.ends.iter());
+        let mut first = 0;
+        for &row in &self.rows {
+            let mut cells = Vec::new();
+            for (column, &end) in ends.by_ref().take(row - first).enumerate() {
+                if !left_out.contains(&column) {
+                    cells.push(Cow::Borrowed(&self.text[begin..end]));
+                }
+                begin = end;
+            }
+            first = row;
+            table.push(cells.into_iter());
+        }
+        table
+    }
+
     /// The rows as lines, columns two blanks apart, those marked aligned to the right.
     pub(crate) fn align(&self, to_the_right: &[bool]) -> String {
         self.lines(to_the_right, None)
@@ -263,5 +323,22 @@ mod tests {
             "  n  name   last\n  1  é      a long na…\n100  a\\x0a\n"
         );
         assert_eq!(Table::default().align(&[true]), "");
+    }
+
+    #[test]
+    fn names_matter_more_than_spare_columns() {
+        let mut table = Table::default();
+        table.header(&["n", "begins", "ends", "name"]);
+        table.row(["1", "10:00:00", "11:00:00", "a name"].map(str::to_string));
+        let shown = |width| {
+            let style = Style::new(true).with_width(width);
+            table.fit_without(&[2, 1], &[true, false, false, false], &style)
+        };
+        let whole = "n  begins    ends      name\n1  10:00:00  11:00:00  a name\n";
+        assert_eq!(shown(None), whole);
+        assert_eq!(shown(Some(29)), whole);
+        assert_eq!(shown(Some(28)), "n  begins    name\n1  10:00:00  a name\n");
+        assert_eq!(shown(Some(10)), "n  name\n1  a name\n");
+        assert_eq!(shown(Some(3)), "n  name\n1  a name\n");
     }
 }

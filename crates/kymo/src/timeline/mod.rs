@@ -79,7 +79,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use kymo_model::FaultReport;
@@ -187,6 +187,8 @@ pub struct Query {
     pub batch_rows: usize,
     /// Ends the run soon after it is set, though no batch may be ready to be handed over.
     pub stop: Option<Arc<AtomicBool>>,
+    /// Grows by the size in bytes of each chunk that is begun, in any thread; only forwards, without `from` and `to`.
+    pub read: Option<Arc<AtomicU64>>,
     /// Whether batches have the columns that [`RowTracks`] needs.
     with_tracks: bool,
 }
@@ -206,6 +208,7 @@ impl Default for Query {
             threads: pipeline::Options::default().threads,
             batch_rows: 1 << 14,
             stop: None,
+            read: None,
             with_tracks: false,
         }
     }
@@ -256,6 +259,7 @@ struct Bound {
     plan: RowPlan,
     options: pipeline::Options,
     batch_rows: usize,
+    read: Option<Arc<AtomicU64>>,
 }
 
 impl Timeline {
@@ -292,6 +296,7 @@ impl Timeline {
                 ..pipeline::Options::default()
             },
             batch_rows: query.batch_rows.max(1),
+            read: query.read.clone(),
         })
     }
 

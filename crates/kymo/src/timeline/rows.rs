@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
 use kymo_model::batch::{Batch, NoticeKind, RowId, SourceRows, SourceRun};
@@ -13,7 +14,7 @@ use kymo_text::Line;
 use super::ahead::Ahead;
 use super::{Bound, Direction, Filler, RowPlan, backwards};
 use crate::AnyRecording;
-use crate::pipeline::{self, NO_TIME, Output, RowRun, Select, Span};
+use crate::pipeline::{self, NO_TIME, Output, RowRun, Select, Span, Watched};
 use crate::show::table::Table;
 use crate::show::{Message, MessageKind, Sink};
 
@@ -64,9 +65,16 @@ pub(super) fn run(
         to: bound.to.as_ref(),
     };
     match (bound.direction, &bound.from, &bound.to) {
-        (Direction::Forwards, None, None) => {
-            run_plan(recordings, filter, plan, options, batch_rows, take);
-        }
+        (Direction::Forwards, None, None) => match &bound.read {
+            Some(read) => {
+                let progress = |bytes| {
+                    read.fetch_add(bytes, Ordering::Relaxed);
+                };
+                let select = &Watched::new(recordings, filter, &progress, None);
+                run_plan(recordings, &select, plan, options, batch_rows, take);
+            }
+            None => run_plan(recordings, filter, plan, options, batch_rows, take),
+        },
         (Direction::Forwards, ..) => {
             run_plan(recordings, &span, plan, options, batch_rows, take);
         }

@@ -20,6 +20,7 @@ use super::database::DatabaseInfo;
 use super::json::Json;
 use super::log::LogInfo;
 use super::metrics::MetricsInfo;
+use super::spark::Spread;
 use super::text::Style;
 use crate::AnyRecording;
 use crate::timeline::KnownCounts;
@@ -75,6 +76,8 @@ pub struct TraceInfo {
     pub event_classes: Vec<ClassInfo>,
     /// Streams.
     pub streams: Vec<StreamSummary>,
+    /// Discarded events over time, as far as their number is known.
+    pub losses: Spread,
     /// Damage found while opening.
     pub faults: Vec<FaultReport>,
 }
@@ -239,6 +242,9 @@ impl RecordingInfo {
 impl TraceInfo {
     fn new(of: &Trace) -> Self {
         let class = of.class();
+        let streams: Vec<_> = (0..of.streams().len())
+            .map(|stream| StreamSummary::new(of, stream))
+            .collect();
         Self {
             path: of.path().to_path_buf(),
             format: of.format(),
@@ -257,9 +263,8 @@ impl TraceInfo {
             attributes: compact(&class.attributes),
             stream_classes: stream_classes(class),
             event_classes: event_classes(of),
-            streams: (0..of.streams().len())
-                .map(|stream| StreamSummary::new(of, stream))
-                .collect(),
+            losses: losses(of, &streams),
+            streams,
             faults: of.faults().to_vec(),
         }
     }
@@ -290,6 +295,23 @@ impl StreamSummary {
             ..StreamSummary::default()
         }
     }
+}
+
+/// The discarded events of a trace over its time.
+fn losses(of: &Trace, streams: &[StreamSummary]) -> Spread {
+    /// As many as fit on a line of 80 characters.
+    const STRETCHES: usize = 56;
+    let total = StreamSummary::total(streams);
+    if total.discarded_events == 0 {
+        return Spread::default();
+    }
+    let mut losses = Spread::new(total.begin.zip(total.end), STRETCHES);
+    for stream in 0..streams.len() {
+        for chunk in of.chunks(stream) {
+            losses.add_losses(of, &chunk);
+        }
+    }
+    losses
 }
 
 fn stream_classes(class: &TraceClass) -> Vec<StreamClassInfo> {
@@ -501,7 +523,8 @@ impl Info {
     }
 
     /// The same as [`to_text`](Self::to_text), but the databases together: how many there are by machine, step and age.
-    pub fn to_summary(&self, style: &Style, fields: bool) -> Vec<u8> {
+    /// `damaged` is the number of recordings that could not be opened.
+    pub fn to_summary(&self, style: &Style, fields: bool, damaged: usize) -> Vec<u8> {
         let mut databases = Vec::new();
         let mut parts = Vec::new();
         for of in &self.recordings {
@@ -510,7 +533,7 @@ impl Info {
                 other => parts.push(other.to_text(style, fields)),
             }
         }
-        parts.push(super::summary::summary(&databases, style));
+        parts.push(super::summary::summary(&databases, damaged, style));
         parts.join("\n").into_bytes()
     }
 

@@ -60,6 +60,9 @@ impl TraceInfo {
         }
         line("discarded events", style.count(total.discarded_events));
         line("discarded packets", style.count(total.discarded_packets));
+        if style.width().is_some() && !self.losses.is_empty() {
+            line("discarded over time", self.losses.line());
+        }
         line(
             "event classes",
             style.count(self.event_classes.len() as u64),
@@ -164,7 +167,9 @@ pub(in crate::report) fn streams_text(
         );
     }
     let is_right: Vec<bool> = shown.iter().map(|&column| columns[column].1).collect();
-    format!("\n{}", table.align(&is_right))
+    // Where lines are short: the fraction of a summary that can be had otherwise.
+    let spare = shown.len() - 1;
+    format!("\n{}", table.fit_without(&[spare], &is_right, style))
 }
 
 /// The table of event classes.

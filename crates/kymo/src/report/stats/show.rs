@@ -11,7 +11,7 @@ use crate::report::text::{Style, Table, within};
 use crate::report::{faults_below, write_faults};
 
 impl Stats {
-    /// One object: `events`, `bytes`, `first`, `last` (nanoseconds), `rate` (events per
+    /// One object: `events`, `bytes`, `begin`, `end` (nanoseconds), `rate` (events per
     /// second), `discarded_events`, `discarded_packets`, then `event_classes` and `streams` with the same keys
     /// for each, and `faults`; where not all faults are listed, `more_faults` tells how many are not.
     pub fn to_json(&self) -> Vec<u8> {
@@ -21,9 +21,9 @@ impl Stats {
             json.number(count.events);
             json.key("bytes");
             json.number(count.bits.div_ceil(8));
-            json.key("first");
+            json.key("begin");
             json.optional_signed(count.first.map(Timestamp::as_nanos));
-            json.key("last");
+            json.key("end");
             json.optional_signed(count.last.map(Timestamp::as_nanos));
             json.key("rate");
             json.float(count.rate(duration).unwrap_or(f64::NAN));
@@ -79,8 +79,8 @@ impl Stats {
         }
         line("events", style.count(total.events));
         line("bytes", style.count(total.bits.div_ceil(8)));
-        line("first", style.optional_time(total.first));
-        line("last", style.optional_time(total.last));
+        line("begins", style.optional_time(total.first));
+        line("ends", style.optional_time(total.last));
         if let Some(duration) = total.duration() {
             line("duration", style.duration(duration));
         }
@@ -97,21 +97,17 @@ impl Stats {
         }
         line("discarded events", style.count(self.discarded.events));
         line("discarded packets", style.count(self.discarded.packets));
-        if self.losses.counts.iter().any(|&count| count > 0) {
+        if !self.losses.is_empty() {
             line("discarded over time", self.losses.line());
         }
         let faults = self.faults.len() as u64 + self.more_faults;
         line("faults", style.count(faults));
         let mut text = table.align(&[false, false]);
 
-        const COLUMNS: [&str; 7] = ["events", "%", "events/s", "bytes", "first", "last", ""];
+        const COLUMNS: [&str; 7] = ["events", "%", "events/s", "bytes", "begins", "ends", ""];
         const RIGHT: [bool; 7] = [true, true, true, true, false, false, false];
-        // Where lines are short, names matter more than times.
-        let is_narrow = style.width().is_some_and(|width| width < 110);
-        let time = |time| match is_narrow {
-            true => String::new(),
-            false => style.optional_time(time),
-        };
+        // Where lines are short: times, and then sizes.
+        const SPARE: [usize; 4] = [5, 4, 3, 2];
         let row = |name: String, count: &Count, duration| {
             let share = 100.0 * count.events as f64 / total.events.max(1) as f64;
             [
@@ -119,8 +115,8 @@ impl Stats {
                 format!("{share:.1}"),
                 style.rate(count.rate(duration)),
                 style.count(count.bits.div_ceil(8)),
-                time(count.first),
-                time(count.last),
+                style.optional_time(count.first),
+                style.optional_time(count.last),
                 name,
             ]
         };
@@ -138,9 +134,6 @@ impl Stats {
         }
         let mut classes = Table::default();
         let mut header = COLUMNS;
-        if is_narrow {
-            (header[4], header[5]) = ("", "");
-        }
         header[6] = "event class";
         classes.header(&header);
         let mut namesakes: HashMap<(usize, Option<&str>), usize> = HashMap::new();
@@ -163,10 +156,10 @@ impl Stats {
             streams.row(row(name, &stream.count, stream.count.duration()));
         }
         text += "\n";
-        text += &classes.fit(&RIGHT, style);
+        text += &classes.fit_without(&SPARE, &RIGHT, style);
         if !self.is_merged {
             text += "\n";
-            text += &streams.fit(&RIGHT, style);
+            text += &streams.fit_without(&SPARE, &RIGHT, style);
         }
         text += &faults_below(&self.faults, self.more_faults, style);
         text.into_bytes()

@@ -10,6 +10,7 @@ use kymo_io::Spool;
 use kymo_model::{FaultReport, Recording, Track};
 
 use super::cached::{chunk_key, key, reaches};
+use super::estimate::Seen;
 use super::{Done, IndexState, Shared};
 use crate::AnyRecording;
 use crate::pipeline::Window;
@@ -31,6 +32,10 @@ struct Built {
 impl Shared {
     pub(super) fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Done>>> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn seen(&self) -> std::sync::MutexGuard<'_, Option<Arc<Seen>>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn work(&self) {
@@ -114,6 +119,11 @@ impl Shared {
         older: Option<&Index>,
     ) -> io::Result<Option<Built>> {
         let mut late = Late::default();
+        let mut recordings = self.timeline.recordings.iter();
+        let recording = recordings.position(|other| std::ptr::eq(other, of));
+        let seen = recording.filter(|_| older.is_none());
+        let seen = seen.map(|recording| Arc::new(Seen::new(recording, of)));
+        self.seen().clone_from(&seen);
         // Where rows are not in order, those that are late are known when it is read once more.
         for is_last in [false, true] {
             let mut contributions = Contributions::new(of);
@@ -129,6 +139,7 @@ impl Shared {
                 },
                 late: std::mem::take(&mut late),
                 is_last,
+                seen: seen.as_deref().filter(|_| !is_last),
                 chunks: vec![None; of.streams().len()],
                 sizes: (0..of.streams().len())
                     .map(|stream| of.chunk(stream, 0).map_or(0, |chunk| chunk.bytes))
@@ -222,6 +233,8 @@ struct Building<'a> {
     /// Those that were met, or that are known from the time before.
     late: Late,
     is_last: bool,
+    /// What estimates use.
+    seen: Option<&'a Seen>,
     /// The chunk of each stream that was met last.
     chunks: Vec<Option<usize>>,
     /// The size of a chunk of each stream, roughly: finding each takes longer than it is worth.
@@ -266,7 +279,11 @@ impl ContributionSink for Building<'_> {
 
     fn run(&mut self, stream: usize, chunk: usize, rows: usize) {
         self.shared.rows.fetch_add(rows as u64, Ordering::Relaxed);
-        if self.chunks[stream] != Some(chunk) {
+        let is_new = self.chunks[stream] != Some(chunk);
+        if let Some(seen) = self.seen {
+            seen.add(stream, chunk, rows, is_new.then(|| self.sizes[stream]));
+        }
+        if is_new {
             self.chunks[stream] = Some(chunk);
             self.shared
                 .bytes

@@ -8,7 +8,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -16,11 +16,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use kymo_index::{Bin, Cache, Index};
-use kymo_model::{FaultReport, Track, TrackPath};
+use kymo_model::{FaultReport, Recording as _, Track, TrackPart, TrackPath};
 use kymo_time::Timestamp;
 
+use self::estimate::Seen;
 use super::summary::{OwnGrid, Summary};
+use super::tracks::stream_track;
 use super::{Direction, Timeline};
+use crate::AnyRecording;
 use crate::pipeline::Window;
 
 pub use cached::KnownCounts;
@@ -42,7 +45,8 @@ pub struct IndexOptions {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Overview {
-    /// Its tracks, a bin for each. Of a recording without an index, bins have no values.
+    /// Its tracks, a bin for each. Of a recording without an index, bins have no values. If the streams of a trace are
+    /// its tracks, those without rows are the last ones, with empty bins.
     pub tracks: Vec<(Track, Bin)>,
     /// Rows without a time.
     pub untimed: u64,
@@ -92,6 +96,8 @@ struct Shared {
     /// Rows and bytes that have been read so far.
     rows: AtomicU64,
     bytes: AtomicU64,
+    /// What is known of the recording that is being read.
+    seen: Mutex<Option<Arc<Seen>>>,
 }
 
 /// A recording that was gone through.
@@ -125,6 +131,7 @@ impl Timeline {
             stop: AtomicBool::new(false),
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            seen: Mutex::default(),
         });
         let work = {
             let shared = Arc::clone(&shared);
@@ -269,12 +276,27 @@ impl TimelineIndex {
             of.bins.iter().for_each(|(_, bin)| all.add(bin));
             (of.track, all)
         });
+        let mut tracks: Vec<(Track, Bin)> = tracks.collect();
+        tracks.extend(empty_streams(of, &tracks));
         Overview {
-            tracks: tracks.collect(),
+            tracks,
             untimed: summary.untimed,
             is_estimate,
         }
     }
+}
+
+/// The streams of a trace that have no rows, unless other tracks than streams are shown.
+fn empty_streams(of: &AnyRecording, known: &[(Track, Bin)]) -> Vec<(Track, Bin)> {
+    let is_stream =
+        |(track, _): &(Track, Bin)| matches!(track.path.parts(), [TrackPart::Stream { .. }]);
+    if of.as_ctf().is_none() || !known.iter().all(is_stream) {
+        return Vec::new();
+    }
+    let known: HashSet<&TrackPath> = known.iter().map(|(track, _)| &track.path).collect();
+    let streams = (0..of.streams().len()).map(|stream| stream_track(of, stream));
+    let empty = streams.filter(|track| !known.contains(&track.path));
+    empty.map(|track| (track, Bin::EMPTY)).collect()
 }
 
 impl TimelineIndex {

@@ -680,6 +680,7 @@ fn estimates_are_marked_and_end() {
         stop: AtomicBool::new(false),
         rows: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
+        seen: Mutex::default(),
     };
     let summary = timeline.summarize(
         Window::ALL,
@@ -699,6 +700,35 @@ fn estimates_are_marked_and_end() {
         let (guess, exact) = (guess.bins[0].1.count, exact.bins[0].1.count);
         assert!(exact / 3 < guess && guess < exact * 3, "{guess} {exact}");
     }
+}
+
+#[test]
+fn estimates_are_exact_where_chunks_were_read() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lttng-small");
+    let timeline = open(&root);
+    let of = &timeline.recordings[0];
+    let seen = Seen::new(0, of);
+    // A chunk in two parts; then the next one begins.
+    seen.add(0, 0, 1000, Some(61_440));
+    seen.add(0, 0, 234, None);
+    seen.add(0, 1, 0, Some(0));
+    let shared = Shared {
+        timeline: timeline.clone(),
+        options: IndexOptions::default(),
+        is_unindexed: vec![false; 1],
+        done: Mutex::default(),
+        changed: Condvar::new(),
+        stop: AtomicBool::new(false),
+        rows: AtomicU64::new(1),
+        bytes: AtomicU64::new(61_440),
+        seen: Mutex::new(Some(Arc::new(seen))),
+    };
+    let all = timeline.recordings_of(None);
+    let estimate = |grid: &_, summary: &mut _| shared.estimate(grid, None, summary);
+    let summary = timeline.summarize(Window::ALL, &all, 1, estimate);
+    let counts = summary.tracks.iter().map(|of| of.bins[0].1.count);
+    // Of the other stream nothing is known but the size of all rows so far.
+    assert_eq!(counts.collect::<Vec<_>>(), [1234, 1]);
 }
 
 #[test]
@@ -753,4 +783,24 @@ fn small_databases_need_no_index() {
             assert_same(found, expected);
         }
     }
+}
+
+#[test]
+fn streams_without_rows_are_tracks() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lttng-small");
+    let timeline = open(&root);
+    let of = &timeline.recordings[0];
+    let all = empty_streams(of, &[]);
+    let names: Vec<&str> = all.iter().map(|(track, _)| &*track.name).collect();
+    assert!(
+        names[0].ends_with("r_0") && names[1].ends_with("r_1"),
+        "{names:?}"
+    );
+    assert!(all.iter().all(|(_, bin)| *bin == Bin::EMPTY));
+    assert_eq!(empty_streams(of, &all[..1]), all[1..]);
+    assert!(empty_streams(of, &all).is_empty());
+    // Where events say their tracks themselves, those are shown.
+    let part = kymo_model::TrackPart::Thread(7);
+    let own = kymo_model::Track::new(TrackPath::new([part]), "a", EntryKind::Event);
+    assert!(empty_streams(of, &[(own, Bin::EMPTY)]).is_empty());
 }
