@@ -347,6 +347,7 @@ impl Daemon {
         source.shared.set_limits(ClientLimits {
             idle_timeout: self.config.rrdcached.idle_timeout,
             commands,
+            overwrite: self.config.rrdcached_overwrite,
         });
     }
 
