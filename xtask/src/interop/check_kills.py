@@ -23,6 +23,7 @@ import time
 KYMO, DIRECTORY, KILLS, SEED = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 random.seed(SEED)
 SERIES = 4
+MOST = 190_000
 START = int(time.time()) // 3600 * 3600 - 200_000
 os.chdir(DIRECTORY)
 os.makedirs("data", exist_ok=True)
@@ -115,12 +116,14 @@ class Sender(threading.Thread):
         self.connection = None
 
     def run(self):
-        while not stop.is_set():
+        while not stop.is_set() and self.last < MOST:
             try:
                 count = random.randrange(1, 20)
                 times = [self.last + 1 + number for number in range(count)]
                 self.send(times)
                 self.last = times[-1]
+                # As many as there are rows for, however long it takes.
+                time.sleep(0.02)
             except (OSError, http.client.HTTPException):
                 # It was killed. What was sent is sent again.
                 self.connection = None

@@ -27,7 +27,7 @@ pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
 /// What `--only` chooses among.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 15] = [
     "analyses", "ctf", "symbols", "tracing", "perfetto", "rrd", "engine", "commands", "graphs",
     "serve", "collectd", "queries", "kills", "taking", "soak",
 ];
