@@ -37,7 +37,7 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--only analyses|ctf|tracing|perfetto|rrd|engine|commands|graphs|serve|collectd|soak] [--python PROGRAM] [--tool SCRIPT] [--events N]
+  interop [--only analyses|ctf|tracing|perfetto|rrd|engine|commands|graphs|serve|collectd|queries|kills|taking|soak] [--python PROGRAM] [--tool SCRIPT] [--events N]
           [--databases DIR] [--command-lines FILE]
           [--rounds N] [--seed N] [--graphs N] [--scenarios N] [--kind KIND] [--kills N] [--ours PROGRAM]
           [--theirs PROGRAM]
@@ -56,7 +56,7 @@ usage: cargo xtask COMMAND [OPTIONS]
       --graphs N    random command lines of graphs (2000), with --only graphs
       --scenarios N scenarios of command lines of each kind (40)
       --kind KIND   only scenarios of this kind
-      --kills N     how often a program is killed while it updates (20)
+      --kills N     how often a program is killed while it updates (20); with --only kills, `kymo serve` under all protocols
       --ours PROGRAM, --theirs PROGRAM  what is compared instead of kymo and of rrdtool
   bench ctf [--tool SCRIPT] [--events N] [--runs N]
       Measures kymo beside babeltrace2 on a trace of N events (10000000), and on the same

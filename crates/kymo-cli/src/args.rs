@@ -31,12 +31,20 @@ pub(crate) use kymo_command::args::{Input, Selection, Threads, Work, parse_glob}
 pub(crate) use kymo_command::key;
 pub(crate) use kymo_command::symbols::SymbolArgs;
 
-/// What `--version` prints: the version, and which features this program was built with.
-#[cfg(feature = "arrow")]
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\nfeatures: +arrow");
-/// What `--version` prints: the version, and which features this program was built without.
-#[cfg(not(feature = "arrow"))]
-const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\nfeatures: -arrow");
+/// The features that this program was built with, and without.
+macro_rules! version {
+    ($features:literal) => {
+        concat!(env!("CARGO_PKG_VERSION"), "\nfeatures: ", $features)
+    };
+}
+
+/// What `--version` prints.
+const VERSION: &str = match (cfg!(feature = "arrow"), cfg!(feature = "tls")) {
+    (true, true) => version!("+arrow +tls"),
+    (true, false) => version!("+arrow -tls"),
+    (false, true) => version!("-arrow +tls"),
+    (false, false) => version!("-arrow -tls"),
+};
 
 /// Reads, filters, merges and shows performance records.
 #[derive(Debug, Parser)]

@@ -53,6 +53,8 @@ pub struct Config {
     pub rrdcached: Listen,
     /// The same at other sockets, where not all commands may be sent.
     pub rrdcached_sockets: Vec<RrdcachedSocket>,
+    /// Whether its clients may replace databases by `CREATE`.
+    pub rrdcached_overwrite: bool,
     /// Which messages are written, and how.
     pub log: LogOptions,
     /// The daemon's own metrics, by HTTP.
@@ -195,6 +197,7 @@ impl Config {
             journal: None,
             rrdcached: Listen::nowhere(0o660),
             rrdcached_sockets: Vec::new(),
+            rrdcached_overwrite: true,
             log: LogOptions::default(),
             metrics: Listen::nowhere(0o660),
             query: query::Options::default(),
@@ -289,6 +292,8 @@ impl Config {
         if let Some(mut table) = section.section("rrdcached")? {
             let port = Some(rrdcached::PORT);
             connection_keys(&mut table, port, &mut config.rrdcached)?;
+            let overwrite = &mut config.rrdcached_overwrite;
+            table.set("overwrite", overwrite, Section::boolean)?;
             for mut table in table.sections("socket")? {
                 let mut socket = RrdcachedSocket {
                     listen: Listen::nowhere(0o660),
@@ -475,6 +480,7 @@ mod tests {
             group = "www-data"
             connections = 5
             idle-timeout = 60
+            overwrite = false
             [[rrdcached.socket]]
             listen = "unix:/run/read"
             mode = 0o666
@@ -543,6 +549,7 @@ mod tests {
                     .filter_map(CommandSet::from_name)
                     .collect(),
             }],
+            rrdcached_overwrite: false,
             log: LogOptions {
                 level: Level::Warning,
                 format: LogFormat::Json,

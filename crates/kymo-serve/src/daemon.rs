@@ -317,24 +317,22 @@ impl Daemon {
     fn start_rrdcached(&mut self) -> Result<(), String> {
         let sockets = self.sockets("rrdcached", &self.bound);
         let shared = Arc::new(Rrdcached::new(Arc::clone(&self.store)));
+        // Clients may wait at the sockets already.
+        shared.set_limits(self.client_limits(&self.config, &self.bound));
         let most = self.config.rrdcached.connections;
         let source = rrdcached::Source::start(&shared, &sockets, most);
         let source = Arc::new(source.map_err(|error| reason(&error))?);
         lock(&self.sources).insert("rrdcached", Arc::clone(&source) as _);
         self.rrdcached = Some(source);
-        self.limit_rrdcached();
         Ok(())
     }
 
-    /// Holds rrdcached's clients to the limits of the configuration.
-    fn limit_rrdcached(&self) {
-        let Some(source) = &self.rrdcached else {
-            return;
-        };
+    /// What rrdcached's clients are held to by a configuration and its sockets.
+    fn client_limits(&self, config: &Config, bound: &Bound) -> ClientLimits {
         let mut commands = HashMap::new();
-        for socket in &self.config.rrdcached_sockets {
+        for socket in &config.rrdcached_sockets {
             let addresses = &socket.listen.addresses;
-            for (_, address, bound) in &self.bound {
+            for (_, address, bound) in bound {
                 if addresses.contains(address) {
                     commands.insert(bound.name(), socket.commands);
                 }
@@ -344,10 +342,18 @@ impl Daemon {
         for socket in &self.handed_to_read {
             commands.insert(socket.name(), read);
         }
-        source.shared.set_limits(ClientLimits {
-            idle_timeout: self.config.rrdcached.idle_timeout,
+        ClientLimits {
+            idle_timeout: config.rrdcached.idle_timeout,
             commands,
-        });
+            overwrite: config.rrdcached_overwrite,
+        }
+    }
+
+    /// Holds rrdcached's clients to these limits.
+    fn limit_clients(&self, config: &Config, bound: &Bound) {
+        if let Some(source) = &self.rrdcached {
+            source.shared.set_limits(self.client_limits(config, bound));
+        }
     }
 
     fn start_taking(&mut self) -> Result<(), String> {
@@ -458,11 +464,14 @@ impl Daemon {
         };
         let taking = self.taking.as_ref();
         let taking_plan = taking.map(|it| it.plan(&config.taking)).transpose()?;
+        // Before anybody comes to sockets that are new.
+        self.limit_clients(&config, &bound);
         let mut begun = self.add(&bound);
         if begun.is_ok() && self.collectd.is_none() {
             begun = self.start_collectd(&config, &bound, Vec::new());
         }
         if begun.is_err() {
+            self.limit_clients(&self.config, &self.bound);
             self.retain();
             return begun;
         }
@@ -478,8 +487,6 @@ impl Daemon {
         }
         let before = std::mem::replace(&mut self.config, config);
         let bound_before = std::mem::replace(&mut self.bound, bound);
-        // Before anybody comes to sockets that are new.
-        self.limit_rrdcached();
         match (&self.collectd, plan) {
             (Some(collectd), Some(plan)) => collectd.take(plan),
             _ if self.config.collectd.is_none() => self.stop_collectd(),

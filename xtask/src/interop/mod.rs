@@ -7,6 +7,7 @@ mod commands;
 mod ctf;
 mod engine;
 mod graphs;
+mod killed;
 mod perfetto;
 mod queries;
 mod rrd;
@@ -26,9 +27,9 @@ pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
 /// What `--only` chooses among.
-const PARTS: [&str; 14] = [
+const PARTS: [&str; 15] = [
     "analyses", "ctf", "symbols", "tracing", "perfetto", "rrd", "engine", "commands", "graphs",
-    "serve", "collectd", "queries", "taking", "soak",
+    "serve", "collectd", "queries", "kills", "taking", "soak",
 ];
 
 /// `cargo xtask interop`.
@@ -53,7 +54,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     let commands = commands::Options::take(&mut args, seed)?;
     args.finish()?;
     let kymo = match (&only, &commands.ours) {
-        (Some(only), Some(ours)) if ["graphs", "symbols"].contains(&&**only) => ours.clone(),
+        (Some(only), Some(ours)) if ["graphs", "kills", "symbols"].contains(&&**only) => {
+            ours.clone()
+        }
         _ => build_kymo(false)?,
     };
     let mut counts = Counts::default();
@@ -105,6 +108,11 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     // Prometheus is not installed everywhere.
     if only.as_deref() == Some("queries") {
         counts.add(queries::run(&kymo, python.as_deref(), seed)?);
+    }
+    // A few seconds of them are in the usual run.
+    if only.is_none() || only.as_deref() == Some("kills") {
+        let count = if only.is_none() { 10 } else { commands.kills };
+        counts.add(killed::run(&kymo, python.as_deref(), count, seed)?);
     }
     // Clients come from PyPI.
     if only.as_deref() == Some("taking") {

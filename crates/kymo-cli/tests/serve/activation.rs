@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -127,4 +127,57 @@ fn a_socket_that_fits_nothing_is_told() {
         told.contains("descriptor 3 from systemd, `metrics`"),
         "{told}"
     );
+}
+
+/// Sockets of other metrics, and one of rrdcached's protocol where clients may only read.
+#[test]
+fn other_protocols_are_taken_at_sockets_of_systemd() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let listener = UnixListener::bind(path.join("read")).unwrap();
+    let datagrams = UnixDatagram::bind(path.join("lines")).unwrap();
+    let mut child = Ended(begin(
+        path,
+        "rrdcached-read:graphite",
+        [listener.into(), datagrams.into()],
+    ));
+    let mut client = UnixStream::connect(path.join("read")).unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let mut answers = BufReader::new(client.try_clone().unwrap());
+    let mut ask = |line: &str| {
+        client.write_all(line.as_bytes()).unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        answer
+    };
+    assert_eq!(ask("PING\n"), "0 PONG\n");
+    assert_eq!(ask("FORGET a.rrd\n"), "-1 Permission denied.\n");
+    let now = std::time::SystemTime::UNIX_EPOCH
+        .elapsed()
+        .unwrap()
+        .as_secs();
+    let pid = child.0.id().to_string();
+    let kill = |signal: &str| {
+        let sent = Command::new("kill").args([signal, &pid]).status();
+        assert!(sent.unwrap().success());
+    };
+    let sender = UnixDatagram::unbound().unwrap();
+    for (turn, time) in [now - 100, now - 50].into_iter().enumerate() {
+        let line = format!("a.b 1.5 {time}");
+        let expected = format!("0 {time}\n");
+        for attempt in 0.. {
+            // What was sent before it was ready waits in the socket; repeated samples are no errors.
+            sender.send_to(line.as_bytes(), path.join("lines")).unwrap();
+            if ask("LAST graphite/a/b.rrd\n") == expected {
+                break;
+            }
+            assert!(attempt < 6000, "nothing has come");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        // The sockets stay when the configuration is read again.
+        kill(if turn == 0 { "-HUP" } else { "-TERM" });
+    }
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
 }

@@ -10,6 +10,7 @@ mod import;
 pub(crate) mod info;
 pub(crate) mod last;
 pub(crate) mod list;
+mod merge;
 mod prometheus;
 mod resize;
 mod restore;
@@ -48,6 +49,7 @@ pub const COMMANDS: &[Command] = &[
     last::LAST,
     last::LASTUPDATE,
     list::COMMAND,
+    merge::COMMAND,
     prometheus::COMMAND,
     resize::COMMAND,
     restore::COMMAND,

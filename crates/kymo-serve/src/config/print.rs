@@ -194,6 +194,7 @@ impl Config {
         out.string("format", self.log.format.name());
         out.table("rrdcached");
         out.listen(&self.rrdcached);
+        out.value("overwrite", self.rrdcached_overwrite);
         for socket in &self.rrdcached_sockets {
             out.element("rrdcached.socket");
             out.strings("listen", &socket.listen.addresses);

@@ -155,9 +155,15 @@ impl Write for TlsStream {
 
 impl Drop for TlsStream {
     fn drop(&mut self) {
+        // Nothing is read: one whose handshake has failed, or is not done, would be waited for. Who is gone needs no end.
         self.0.conn.send_close_notify();
-        // Who is gone needs not be told.
-        let _ = self.0.flush();
+        while self.0.conn.wants_write()
+            && self
+                .0
+                .conn
+                .write_tls(&mut self.0.sock)
+                .is_ok_and(|it| it > 0)
+        {}
     }
 }
 
@@ -273,6 +279,23 @@ mod tests {
         );
         let stranger = Connector::read(Some(&data("other.pem")), None).unwrap();
         assert!(echo(open, &stranger).is_err(), "a server that is not known");
+    }
+
+    /// Whoever speaks something else is not waited for.
+    #[test]
+    fn what_is_not_tls_ends_at_once() {
+        let acceptor = Acceptor::read(&files(false)).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = std::thread::spawn(move || {
+            let mut stream = acceptor.accept(listener.accept().unwrap().0).unwrap();
+            stream.read(&mut [0; 100]).unwrap_err().kind()
+        });
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).unwrap();
+        assert!(matches!(answer[..], [0x15, 3, ..]), "an alert: {answer:?}");
+        assert_eq!(server.join().unwrap(), io::ErrorKind::InvalidData);
     }
 
     #[test]

@@ -184,6 +184,9 @@ impl<S: Read + Write> Client<'_, S> {
                 _ => return self.refuse_usage(command),
             }
         }
+        if !lock(&self.shared.limits).overwrite {
+            request.push(b"--no-overwrite".into());
+        }
         let is_definition =
             |word: &Cow<'_, [u8]>| word.starts_with(b"DS:") || word.starts_with(b"RRA:");
         if !rest.as_slice().iter().all(is_definition) {

@@ -124,6 +124,8 @@ pub(crate) struct ClientLimits {
     pub(crate) idle_timeout: Duration,
     /// By the names of sockets, the commands that may be sent there; at others all may be.
     pub(crate) commands: HashMap<String, CommandSet>,
+    /// Whether `CREATE` may replace databases.
+    pub(crate) overwrite: bool,
 }
 
 impl Default for ClientLimits {
@@ -131,6 +133,7 @@ impl Default for ClientLimits {
         Self {
             idle_timeout: Duration::from_secs(3600),
             commands: HashMap::new(),
+            overwrite: true,
         }
     }
 }

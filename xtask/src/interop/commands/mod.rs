@@ -45,7 +45,7 @@ pub(super) struct Options {
     /// Only scenarios of this kind.
     kind: Option<String>,
     /// How often a program is killed while it updates.
-    kills: u64,
+    pub(super) kills: u64,
 }
 
 impl Options {

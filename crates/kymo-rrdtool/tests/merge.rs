@@ -1,0 +1,148 @@
+//! `merge`: whose values win, and what the new database is like.
+
+use kymo_rrdtool::{Defaults, Session, run};
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    /// Runs a command line, in which `@` stands for the directory: what it prints, or its failure, and its warnings.
+    fn run(&self, line: &str) -> (Result<String, String>, String) {
+        let directory = format!("{}/", self.0.path().display());
+        let words: Vec<String> = line
+            .split_whitespace()
+            .map(|word| word.replace('@', &directory))
+            .collect();
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let (mut out, mut warnings) = (Vec::new(), Vec::new());
+        let mut session = Session::new(&mut out, &mut warnings, Defaults::default());
+        session.now = Some(1_700_000_000);
+        let done = run(&mut session, &words).unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&directory, "@");
+        let done = done.map(|()| text(out));
+        let done = done.map_err(|failure| failure.to_string().replace(&directory, "@"));
+        (done, text(warnings))
+    }
+
+    fn ok(&self, line: &str) -> String {
+        let (done, warnings) = self.run(line);
+        assert_eq!(warnings, "", "{line}");
+        done.unwrap_or_else(|failure| panic!("{line}: {failure}"))
+    }
+
+    /// The rows of a database by time, `-` where they are unknown.
+    fn rows(&self, file: &str, resolution: u64, end: u64) -> Vec<String> {
+        let text = self.ok(&format!(
+            "fetch @{file} AVERAGE -r {resolution} -s 1600000000 -e {end}"
+        ));
+        let rows = text.lines().filter_map(|line| line.split_once(": "));
+        rows.map(|(_, row)| {
+            let values = row.split_whitespace().map(|value| match value {
+                value if value.contains("nan") => "-".to_owned(),
+                value => value.parse::<f64>().unwrap().to_string(),
+            });
+            values.collect::<Vec<_>>().join(" ")
+        })
+        .collect()
+    }
+}
+
+/// `fine` has steps of 10 s and a gap, `coarse` steps of 20 s and later values, `other` another data source.
+fn place() -> Place {
+    let place = Place(tempfile::tempdir().unwrap());
+    place.ok("create @fine.rrd --start 1600000000 -s 10 DS:a:GAUGE:10:U:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:6:5");
+    place.ok("update @fine.rrd 1600000010:1 1600000020:2 1600000050:5 1600000060:6");
+    place.ok("create @coarse.rrd --start 1600000000 -s 20 DS:a:GAUGE:20:U:U RRA:AVERAGE:0.5:1:20 RRA:MAX:0.5:3:9");
+    place.ok("update @coarse.rrd 1600000020:20 1600000040:40 1600000060:60 1600000080:80");
+    place.ok("create @other.rrd --start 1600000000 -s 10 DS:b:GAUGE:10:U:U RRA:AVERAGE:0.5:1:10");
+    place.ok("update @other.rrd 1600000010:7 1600000020:8");
+    place
+}
+
+#[test]
+fn the_finer_wins_where_it_knows_something() {
+    let place = place();
+    place.ok("merge @all.rrd @coarse.rrd @fine.rrd");
+    assert_eq!(
+        place.rows("all.rrd", 10, 1_600_000_070),
+        ["1", "2", "40", "40", "60", "6", "80", "80"]
+    );
+    let info = place.ok("info @all.rrd");
+    for fact in [
+        "step = 10",
+        "last_update = 1600000080",
+        "rra[0].pdp_per_row = 1",
+        "rra[0].rows = 10",
+        "rra[1].pdp_per_row = 2",
+        "rra[1].rows = 20",
+        "rra[2].cf = \"MAX\"",
+        "rra[2].pdp_per_row = 6",
+        "rra[2].rows = 9",
+    ] {
+        assert!(info.lines().any(|line| line == fact), "{fact}: {info}");
+    }
+    assert!(!info.contains("rra[3]"), "{info}");
+    // It goes on from there.
+    place.ok("update @all.rrd 1600000090:9");
+    assert_eq!(
+        place.rows("all.rrd", 10, 1_600_000_080).last().unwrap(),
+        "9"
+    );
+}
+
+#[test]
+fn others_win_if_that_is_asked_for() {
+    let place = place();
+    place.ok("merge @newer.rrd --prefer newer @fine.rrd @coarse.rrd");
+    place.ok("merge @first.rrd --prefer first @coarse.rrd @fine.rrd");
+    for file in ["newer.rrd", "first.rrd"] {
+        let rows = place.rows(file, 10, 1_600_000_050);
+        assert_eq!(rows, ["20", "20", "40", "40", "60", "60"], "{file}");
+    }
+    // In place of one of them.
+    place.ok("merge @fine.rrd --prefer first @fine.rrd @coarse.rrd");
+    assert_eq!(place.rows("fine.rrd", 10, 1_600_000_010), ["1", "2"]);
+    assert_eq!(place.rows("fine.rrd", 10, 1_600_000_030)[2..], ["40", "40"]);
+}
+
+#[test]
+fn all_data_sources_are_there() {
+    let place = place();
+    place.ok("merge @all.rrd @fine.rrd @other.rrd");
+    assert_eq!(
+        place.rows("all.rrd", 10, 1_600_000_020),
+        ["1 7", "2 8", "- -"]
+    );
+}
+
+#[test]
+fn what_cannot_be_merged_is_said() {
+    let place = place();
+    let fails = |line: &str| place.run(line).0.unwrap_err();
+    assert!(fails("merge @out.rrd @fine.rrd").starts_with("Usage: rrdtool merge"));
+    assert_eq!(
+        fails("merge @out.rrd @fine.rrd @coarse.rrd --prefer x"),
+        "--prefer: found 'x', expected finer, newer or first"
+    );
+    place.ok("create @odd.rrd --start 1600000000 -s 7 DS:a:COUNTER:7:U:U RRA:AVERAGE:0.5:1:10");
+    let problem = fails("merge @out.rrd @fine.rrd @odd.rrd");
+    assert!(
+        problem.starts_with(
+            "'@fine.rrd': it has rows of 10 s, which is not a multiple of the shortest step, 7 s"
+        ),
+        "{problem}"
+    );
+    assert_eq!(
+        fails("merge @fine.rrd --no-overwrite @fine.rrd @coarse.rrd"),
+        "creating '@fine.rrd': File exists"
+    );
+    place.ok("create @hw.rrd --start 1600000000 -s 10 DS:a:COUNTER:10:U:U RRA:AVERAGE:0.5:1:10 RRA:HWPREDICT:10:0.1:0.1:5");
+    let (done, warnings) = place.run("merge @out.rrd @fine.rrd @hw.rrd");
+    done.unwrap();
+    assert!(
+        warnings.contains("archives of Holt and Winters are left out")
+            && warnings
+                .contains("the data source 'a' is COUNTER here, and GAUGE in the new database"),
+        "{warnings}"
+    );
+    assert!(!place.ok("info @out.rrd").contains("HWPREDICT"));
+}
