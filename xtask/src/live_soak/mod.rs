@@ -333,12 +333,12 @@ fn stored(folder: &Path) -> Outcome<u64> {
     count.arg(folder.join("stored"));
     let text = output(&mut count)?;
     // It counts as it goes.
-    let found = text.lines().filter_map(|line| {
+    let mut found = text.lines().filter_map(|line| {
         let count = line.trim().strip_suffix(" Event messages")?;
         count.trim().replace(',', "").parse().ok()
     });
     found
-        .last()
+        .next_back()
         .ok_or_else(|| format!("babeltrace2 does not count: {text}").into())
 }
 
