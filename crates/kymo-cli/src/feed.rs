@@ -70,15 +70,15 @@ pub(crate) struct GrowingFeed<'a> {
 }
 
 enum Source {
-    Session(Growing, Shown),
-    Files(Files),
+    Session(Box<(Growing, Shown)>),
+    Files(Box<Files>),
 }
 
 impl<'a> GrowingFeed<'a> {
     /// Sessions of LTTng live, until they end or the reading is interrupted.
     pub(crate) fn session(growing: Growing, wanted: &'a Wanted, terminal: &'a Terminal) -> Self {
         Self {
-            source: Source::Session(growing, Shown::new(Resume::default())),
+            source: Source::Session(Box::new((growing, Shown::new(Resume::default())))),
             wanted,
             terminal,
             failure: None,
@@ -93,7 +93,7 @@ impl<'a> GrowingFeed<'a> {
         terminal: &'a Terminal,
     ) -> Self {
         Self {
-            source: Source::Files(Files::new(paths, inputs)),
+            source: Source::Files(Box::new(Files::new(paths, inputs))),
             wanted,
             terminal,
             failure: None,
@@ -108,7 +108,7 @@ impl<'a> GrowingFeed<'a> {
     /// How well it has gone.
     pub(crate) fn outcome(&self) -> Outcome {
         match &self.source {
-            Source::Session(growing, _) => growing.outcome,
+            Source::Session(session) => session.0.outcome,
             Source::Files(_) => Outcome::Good,
         }
     }
@@ -185,7 +185,7 @@ impl Feed for GrowingFeed<'_> {
 impl Source {
     fn recordings(&self) -> &[AnyRecording] {
         match self {
-            Self::Session(growing, _) => growing.timeline.recordings(),
+            Self::Session(session) => session.0.timeline.recordings(),
             Self::Files(files) => files.timeline.recordings(),
         }
     }
@@ -193,7 +193,7 @@ impl Source {
     /// Whether only what is before the time that is reached is read of a recording.
     fn is_bound(&self, recording: usize) -> bool {
         match self {
-            Self::Session(growing, _) => growing.is_live(recording),
+            Self::Session(session) => session.0.is_live(recording),
             Self::Files(_) => true,
         }
     }
@@ -201,8 +201,8 @@ impl Source {
     /// Waits for more, with the time up to which events were read.
     fn wait(&mut self, terminal: &Terminal, read: &mut ReadPlaces, before: Timestamp) -> Arrived {
         match self {
-            Self::Session(growing, _) => {
-                let arrived = growing.wait(terminal, |recording, stream| {
+            Self::Session(session) => {
+                let arrived = session.0.wait(terminal, |recording, stream| {
                     read.restart(recording, stream, Some(before));
                 });
                 Arrived {
@@ -217,7 +217,10 @@ impl Source {
     /// Storage of what was read is not needed any more.
     fn give_back(&mut self, read: &ReadPlaces, before: Timestamp) -> Result<(), Failure> {
         match self {
-            Self::Session(growing, shown) => shown.update(growing, read, before, None),
+            Self::Session(session) => {
+                let (growing, shown) = &mut **session;
+                shown.update(growing, read, before, None)
+            }
             Self::Files(_) => Ok(()),
         }
     }

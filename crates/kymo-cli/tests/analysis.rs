@@ -635,3 +635,66 @@ fn states_of_groups_come_in_the_order_that_is_asked_for() {
         assert!(rows.is_sorted_by(is_sorted), "{sort}: {rows:?}");
     }
 }
+
+/// Each key with what calls it and what it calls; every call with the fields of the events that it begins and ends with.
+#[test]
+fn calls_are_shown_by_caller_and_one_by_one() {
+    let home = TempDir::new().unwrap();
+    let file = home.path().join("calls.json");
+    let events = [
+        "1 B main",
+        "2 B read",
+        "3 B lock",
+        "5 E",
+        "9 E",
+        "10 B lock",
+        "11 E",
+        "20 E",
+    ];
+    let events = events.map(|event| {
+        let mut words = event.split(' ');
+        let (time, kind) = (words.next().unwrap(), words.next().unwrap());
+        let name = words
+            .next()
+            .map_or(String::new(), |name| format!(r#""name":"{name}","#));
+        format!(r#"{{{name}"ph":"{kind}","ts":{time},"pid":1,"tid":1}}"#)
+    });
+    fs::write(&file, format!("[{}]", events.join(","))).unwrap();
+    let file = file.to_str().unwrap();
+    let text = good(&["profile", "--call-graph", file]);
+    let (_, graph) = text
+        .split_once("calls  self (us)  total (us)  callers")
+        .unwrap();
+    let graph: Vec<&str> = graph.lines().skip(1).collect();
+    assert_eq!(
+        graph,
+        [
+            "    1     11.000      19.000  main",
+            "    1     11.000      19.000    <- (outermost)",
+            "    1      5.000       7.000    -> read",
+            "    1      1.000       1.000    -> lock",
+            "    1      5.000       7.000  read",
+            "    1      5.000       7.000    <- main",
+            "    1      2.000       2.000    -> lock",
+            "    2      3.000       3.000  lock",
+            "    1      2.000       2.000    <- read",
+            "    1      1.000       1.000    <- main",
+        ]
+    );
+    let json = json(&["profile", "--call-graph", "--json", file]);
+    let read = &json["keys"][1];
+    assert_eq!((&read["p50"], &read["p99"]), (&5000.into(), &5000.into()));
+    assert_eq!(read["callers"][0]["key"], "main");
+    assert_eq!(
+        json["keys"][0]["callers"][0]["key"],
+        serde_json::Value::Null
+    );
+    assert_eq!(
+        good(&["profile", "--all", file]),
+        "begin,end,duration,track,begin.track,track_name,phase,end.track,end.track_name,end.phase\n\
+         3000,5000,2000,thread 1,1,thread 1,begin,1,thread 1,end\n\
+         2000,9000,5000,thread 1,1,thread 1,begin,1,thread 1,end\n\
+         10000,11000,1000,thread 1,1,thread 1,begin,1,thread 1,end\n\
+         1000,20000,11000,thread 1,1,thread 1,begin,1,thread 1,end\n"
+    );
+}

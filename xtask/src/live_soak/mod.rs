@@ -161,14 +161,16 @@ impl Session {
         let url = format!("--set-url=net://127.0.0.1:{control}:{data}");
         let steps: [&[&str]; 4] = [
             &["create", "soak", "--live=200000", &url],
-            // Nothing may be lost where a file is written late; files are begun anew after 4 MiB.
+            // Nothing may be lost where a file is written late; files are begun anew after 1 MiB.
             &[
                 "enable-channel",
                 "--userspace",
                 "--blocking-timeout=inf",
                 "--subbuf-size=256K",
                 "--num-subbuf=16",
-                "--tracefile-size=4M",
+                "--tracefile-size=1M",
+                // None are overwritten. Without a number, lttng-relayd 2.13 divides by it.
+                "--tracefile-count=4096",
                 "main",
             ],
             &["enable-event", "--userspace", "--channel=main", "soak:*"],
@@ -258,7 +260,7 @@ impl Viewer {
     fn begin(kymo: &Path, folder: &Path, url: &str) -> Outcome<Self> {
         let mut viewer = command(kymo);
         viewer
-            .args(["print", "--no-delta", "--fields", "none", "--live-wait"])
+            .args(["print", "--no-delta", "--live-wait"])
             .arg("--live-resume")
             .arg(folder.join("position"))
             .arg(url)
@@ -330,11 +332,14 @@ fn stored(folder: &Path) -> Outcome<u64> {
     count.args(["--component=sink.utils.counter", "--params=hide-zero=no"]);
     count.arg(folder.join("stored"));
     let text = output(&mut count)?;
-    let found = text.lines().find_map(|line| {
+    // It counts as it goes.
+    let mut found = text.lines().filter_map(|line| {
         let count = line.trim().strip_suffix(" Event messages")?;
         count.trim().replace(',', "").parse().ok()
     });
-    found.ok_or_else(|| format!("babeltrace2 does not count: {text}").into())
+    found
+        .next_back()
+        .ok_or_else(|| format!("babeltrace2 does not count: {text}").into())
 }
 
 /// How many files of streams the relay daemon has stored.

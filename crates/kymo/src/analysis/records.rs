@@ -144,11 +144,17 @@ impl<'w> Records<'w> {
     }
 
     fn header(&mut self, by: &GroupBy) {
-        let columns = ["begin", "end", "duration", "track"];
-        let mut columns: Vec<String> = columns.map(str::to_owned).into();
+        let own = ["begin", "end", "duration", "track"];
+        let mut columns: Vec<String> = own.map(str::to_owned).into();
         columns.extend(by.titles().map(str::to_owned));
         let name = |&field: &u32| self.fields[field as usize].clone();
-        columns.extend(self.columns.0.iter().map(name));
+        columns.extend(self.columns.0.iter().map(name).map(|name| {
+            // No two columns have the same name.
+            match own.contains(&&*name) {
+                true => format!("begin.{name}"),
+                false => name,
+            }
+        }));
         let ends = self.columns.1.iter().map(name);
         columns.extend(ends.map(|name| format!("end.{name}")));
         csv_line(columns.iter().map(String::as_str), &mut self.line);
