@@ -12,6 +12,7 @@ mod facts;
 mod functions;
 mod intervals;
 mod leaf;
+mod links;
 mod macros;
 mod model;
 mod opening;

@@ -14,8 +14,10 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use futures::FutureExt;
 use kymo::timeline::{Batch, Query, RowTracks, Timeline, TrackEntry};
 use kymo_arrow::class_name;
+use kymo_model::batch::RowId;
 use kymo_model::{EntryKind, Recording, SliceRole, Track, TrackPart, TrackPath, TrackRule};
 
+use crate::links::{SliceIndex, args, args_schema, flow_schema, flows};
 use crate::source::{Source, external};
 use crate::streamed::{Made, Maker};
 
@@ -25,6 +27,9 @@ pub(crate) struct Model {
     tracks: RecordBatch,
     slices: RecordBatch,
     counters: RecordBatch,
+    index: SliceIndex,
+    /// The number of each track of a recording.
+    numbers: HashMap<(String, TrackPath), usize>,
     /// Keeps the memory counted.
     _memory: Mutex<MemoryReservation>,
 }
@@ -52,7 +57,7 @@ impl LazyModel {
     }
 }
 
-fn schema(columns: &[(&str, DataType)]) -> SchemaRef {
+pub(crate) fn schema(columns: &[(&str, DataType)]) -> SchemaRef {
     let fields = columns
         .iter()
         .map(|(name, of)| Field::new(*name, of.clone(), true));
@@ -85,6 +90,7 @@ fn slice_schema() -> SchemaRef {
         ("depth", DataType::UInt32),
         ("parent_id", DataType::Int64),
         ("self_dur", DataType::Int64),
+        ("arg_set_id", DataType::Int64),
     ])
 }
 
@@ -97,7 +103,7 @@ fn counter_schema() -> SchemaRef {
     ])
 }
 
-/// The tables `track`, `slice` and `counter`.
+/// The tables `track`, `slice` and `counter`, and `args` and `flow`, which are made anew for each statement.
 pub(crate) fn model_tables(source: &Arc<Source>) -> Vec<Made> {
     let lazy = Arc::new(LazyModel {
         source: Arc::clone(source),
@@ -121,10 +127,45 @@ pub(crate) fn model_tables(source: &Arc<Source>) -> Vec<Made> {
             maker: Maker::Whole(Arc::new(make)),
         }
     };
+    type Link = fn(&Source, &Model, MemoryReservation) -> Result<RecordBatch>;
+    let linked = |name: &'static str, schema, link: Link| {
+        let lazy = Arc::clone(&lazy);
+        let make = move |task: Arc<TaskContext>| {
+            let lazy = Arc::clone(&lazy);
+            let work = move || {
+                let model = lazy.get(&task)?;
+                let memory = MemoryConsumer::new(name).register(task.memory_pool());
+                link(&lazy.source, &model, memory)
+            };
+            async move {
+                let joined = tokio::task::spawn_blocking(work).await;
+                joined.map_err(external)?
+            }
+            .boxed()
+        };
+        Made {
+            name: name.to_owned(),
+            schema,
+            time: None,
+            maker: Maker::Whole(Arc::new(make)),
+        }
+    };
     vec![
         made("track", track_schema(), |of| &of.tracks),
         made("slice", slice_schema(), |of| &of.slices),
         made("counter", counter_schema(), |of| &of.counters),
+        linked("args", args_schema(), |source, model, memory| {
+            args(source, &model.index, memory)
+        }),
+        linked("flow", flow_schema(), |source, model, memory| {
+            let recordings = source.events.recordings();
+            let track = |recording: u32, track: &Track| {
+                let path = recordings[recording as usize].path().to_string_lossy();
+                let key = (path.into_owned(), track.path.clone());
+                model.numbers.get(&key).copied()
+            };
+            flows(source, &model.index, &track, memory)
+        }),
     ]
 }
 
@@ -139,6 +180,8 @@ struct SliceRow {
     category: u32,
     begin: i64,
     end: Option<i64>,
+    /// The row that begins it, if that is an event.
+    row: Option<RowId>,
 }
 
 struct Builder<'s> {
@@ -167,13 +210,13 @@ impl<'s> Builder<'s> {
     }
 
     fn build(mut self) -> Result<Model> {
-        for timeline in [&self.source.events, &self.source.samples] {
+        for (timeline, has_events) in [(&self.source.events, true), (&self.source.samples, false)] {
             self.rows(timeline)?;
-            self.slices(timeline)?;
+            self.slices(timeline, has_events)?;
         }
         let parents: Vec<Option<i64>> = (0..self.tracks.len()).map(|at| self.parent(at)).collect();
         let tracks = self.track_batch(&parents)?;
-        let slices = self.slice_batch()?;
+        let (slices, index) = self.slice_batch()?;
         self.counters.sort_by_key(|of| (of.0, of.1));
         let counters = RecordBatch::try_new(
             counter_schema(),
@@ -198,6 +241,8 @@ impl<'s> Builder<'s> {
             tracks,
             slices,
             counters,
+            index,
+            numbers: self.numbers,
             _memory: Mutex::new(self.memory),
         })
     }
@@ -294,7 +339,7 @@ impl<'s> Builder<'s> {
         result
     }
 
-    fn slices(&mut self, timeline: &Timeline) -> Result<()> {
+    fn slices(&mut self, timeline: &Timeline, has_events: bool) -> Result<()> {
         for (recording, of) in timeline.recordings().iter().enumerate() {
             let mut classes = 0..of.event_classes().len();
             if classes.all(|class| of.roles(class).slice == SliceRole::Instant) {
@@ -313,9 +358,10 @@ impl<'s> Builder<'s> {
                     category: self.name(&class_name(&of.event_classes()[slice.class])),
                     begin: slice.begin.as_nanos(),
                     end: slice.end.map(kymo_time::Timestamp::as_nanos),
+                    row: has_events.then_some(slice.id),
                 };
                 self.slices.push(row);
-                result = self.memory.try_grow(192);
+                result = self.memory.try_grow(320);
                 match result {
                     Ok(()) => ControlFlow::Continue(()),
                     Err(_) => ControlFlow::Break(()),
@@ -366,12 +412,16 @@ impl<'s> Builder<'s> {
         Ok(RecordBatch::try_new(track_schema(), columns)?)
     }
 
-    fn slice_batch(&mut self) -> Result<RecordBatch> {
+    fn slice_batch(&mut self) -> Result<(RecordBatch, SliceIndex)> {
         let slices = &mut self.slices;
         // What contains others comes before them.
         let end = |of: &SliceRow| of.end.unwrap_or(i64::MAX);
         slices.sort_by_key(|of| (of.begin, of.track, std::cmp::Reverse(end(of))));
         let mut open: Vec<Vec<usize>> = vec![Vec::new(); self.tracks.len()];
+        let mut index = SliceIndex {
+            of_track: vec![Vec::new(); self.tracks.len()],
+            ..SliceIndex::default()
+        };
         let (mut depths, mut parents) = (Vec::new(), Vec::new());
         let mut own: Vec<Option<i64>> = Vec::new();
         for (number, slice) in slices.iter().enumerate() {
@@ -382,6 +432,10 @@ impl<'s> Builder<'s> {
             {
                 open.pop();
             }
+            index.rows.extend(slice.row.map(|row| (row, number)));
+            index.of_track[slice.track].push(number);
+            let parent = open.last().copied();
+            index.spans.push((slice.begin, end(slice), parent));
             depths.push(open.len() as u32);
             parents.push(open.last().map(|&parent| parent as i64));
             own.push(slice.end.map(|end| end.saturating_sub(slice.begin)));
@@ -421,8 +475,15 @@ impl<'s> Builder<'s> {
             Arc::new(UInt32Array::from(depths)),
             Arc::new(parents.into_iter().collect::<Int64Array>()),
             Arc::new(own.into_iter().collect::<Int64Array>()),
+            // Each slice has its own arguments.
+            Arc::new(
+                (0..)
+                    .zip(slices)
+                    .map(|(number, of)| of.row.map(|_| number))
+                    .collect::<Int64Array>(),
+            ),
         ];
-        Ok(RecordBatch::try_new(slice_schema(), columns)?)
+        Ok((RecordBatch::try_new(slice_schema(), columns)?, index))
     }
 }
 

@@ -34,7 +34,7 @@ const VIEWS: &[(&str, &str)] = &[
     ("slice_self_dur", "SELECT id, self_dur FROM slice"),
     (
         "thread_slice",
-        "SELECT s.id, s.ts, s.dur, s.category, s.name, s.track_id, s.depth, s.parent_id, t.tid AS utid, t.tid, \
+        "SELECT s.id, s.ts, s.dur, s.category, s.name, s.track_id, s.depth, s.parent_id, s.arg_set_id, t.tid AS utid, t.tid, \
          t.name AS thread_name, t.pid AS upid, t.pid \
          FROM slice s JOIN track t ON s.track_id = t.id WHERE t.type = 'thread'",
     ),
@@ -101,26 +101,58 @@ pub(crate) async fn register(context: &SessionContext) -> Result<()> {
             ),
         )
         .await?;
-        // A thread runs from the switch to it to the switch from it, and is in the state it left in until the next.
+        let wakeups = wakeups(context).await?;
+        // A thread runs from the switch to it to the switch from it, and is in the state it left in until it is woken up,
+        // or else until the next switch. Who wakes up a thread that is runnable changes nothing.
         create(
             context,
             "thread_state",
             &format!(
-                "SELECT row_number() OVER (ORDER BY ts, utid) AS id, * FROM (SELECT ts, \
-                 coalesce(lead(ts) OVER turn - ts, -1) AS dur, \
+                "SELECT row_number() OVER (ORDER BY ts, utid, part) AS id, ts, dur, cpu, utid, state, recording FROM (\
+                 SELECT ts, part, coalesce(lead(ts) OVER turn - ts, -1) AS dur, \
                  CASE WHEN state = 'Running' THEN cpu END AS cpu, utid, state, recording FROM (\
-                 SELECT \"{timestamp}\"::BIGINT AS ts, 1 AS part, CAST({cpu} AS BIGINT) AS cpu, \
+                 SELECT *, lag(state) OVER (PARTITION BY recording, utid ORDER BY ts, part) AS before FROM (\
+                 SELECT \"{timestamp}\"::BIGINT AS ts, 2 AS part, CAST({cpu} AS BIGINT) AS cpu, \
                  CAST({next} AS BIGINT) AS utid, 'Running' AS state, CAST(recording AS VARCHAR) AS recording \
                  FROM sched_switch UNION ALL \
                  SELECT \"{timestamp}\"::BIGINT AS ts, 0 AS part, CAST({cpu} AS BIGINT) AS cpu, \
                  CAST({prev} AS BIGINT) AS utid, {STATE} AS state, CAST(recording AS VARCHAR) AS recording \
-                 FROM sched_switch) WHERE utid <> 0 \
+                 FROM sched_switch{wakeups})) \
+                 WHERE utid <> 0 AND (part <> 1 OR before IS NULL OR before NOT IN ('Running', 'R')) \
                  WINDOW turn AS (PARTITION BY recording, utid ORDER BY ts, part))"
             ),
         )
         .await?;
+        create(context, "sched_latency_for_running_interval", LATENCIES).await?;
     }
     Ok(())
+}
+
+/// How long threads that run were runnable before.
+const LATENCIES: &str = "SELECT t.id AS thread_state_id, s.id AS sched_id, t.utid, t.runnable_latency_id, \
+     t.latency_dur, t.recording FROM (SELECT *, lag(id) OVER turn AS runnable_latency_id, lag(dur) OVER turn AS latency_dur, \
+     lag(state) OVER turn AS before FROM thread_state WINDOW turn AS (PARTITION BY recording, utid ORDER BY id)) t \
+     JOIN sched s ON s.recording = t.recording AND s.ts = t.ts AND s.utid = t.utid AND s.cpu = t.cpu \
+     WHERE t.state = 'Running' AND t.before = 'R'";
+
+/// What is added to the switches: threads become runnable.
+async fn wakeups(context: &SessionContext) -> Result<String> {
+    let mut all = String::new();
+    for name in ["sched_wakeup", "sched_wakeup_new"] {
+        if !context.table_exist(name)? {
+            continue;
+        }
+        let schema = context.table_provider(name).await?.schema();
+        let Some(thread) = ["tid", "pid"].iter().find(|of| schema.index_of(of).is_ok()) else {
+            continue;
+        };
+        let timestamp = own_name(context, name, "timestamp").await?;
+        all.push_str(&format!(
+            " UNION ALL SELECT \"{timestamp}\"::BIGINT AS ts, 1 AS part, CAST(NULL AS BIGINT) AS cpu, \
+             CAST({thread} AS BIGINT) AS utid, 'R' AS state, CAST(recording AS VARCHAR) AS recording FROM {name}"
+        ));
+    }
+    Ok(all)
 }
 
 /// The state of the thread that is switched from, as ftrace writes it.

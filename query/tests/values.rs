@@ -357,3 +357,87 @@ fn overlaps_and_leading_intervals_are_counted() {
     assert_eq!(found[1]["dur"], -1);
     assert!(found[1]["next_value"].is_null());
 }
+
+#[test]
+fn slices_have_arguments_and_flows() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("flows.json");
+    let trace = r#"[
+        {"ph":"X","ts":1,"dur":10,"pid":7,"tid":8,"name":"send","args":{"size":5,"to":{"host":"x"}}},
+        {"ph":"s","ts":5,"pid":7,"tid":8,"id":3,"name":"message","cat":"net"},
+        {"ph":"X","ts":20,"dur":10,"pid":7,"tid":9,"name":"receive"},
+        {"ph":"f","ts":25,"pid":7,"tid":9,"id":3,"name":"message","cat":"net","bp":"e"}
+    ]"#;
+    std::fs::write(&path, trace).unwrap();
+    let path = path.to_str().unwrap();
+    let args = rows(
+        "SELECT s.name, a.flat_key, a.key, a.int_value, a.string_value FROM slice s \
+         JOIN args a USING (arg_set_id) WHERE a.key LIKE '%size' OR a.key LIKE '%to%' ORDER BY s.ts, a.key",
+        &[path],
+        &[],
+    );
+    assert_eq!(args.len(), 2, "{args:?}");
+    assert!(args.iter().all(|of| of["name"] == "send"));
+    assert_eq!(args[0]["int_value"], 5, "{args:?}");
+    let flows = rows(
+        "SELECT o.name AS from_name, i.name AS to_name FROM flow f \
+         JOIN slice o ON f.slice_out = o.id JOIN slice i ON f.slice_in = i.id",
+        &[path],
+        &[],
+    );
+    assert_eq!(flows.len(), 1, "{flows:?}");
+    assert_eq!(flows[0]["from_name"], "send");
+    assert_eq!(flows[0]["to_name"], "receive");
+}
+
+#[test]
+fn threads_are_runnable_from_the_wakeup_on() {
+    let kernel = "examples/kernel-small";
+    // Every sleep that is followed by a run ends with a wakeup; the model is a walk over all events.
+    let events = printed(kernel);
+    let mut states: std::collections::HashMap<i64, (&str, i64)> = std::collections::HashMap::new();
+    let mut expected: Vec<(i64, i64)> = Vec::new();
+    for event in &events {
+        let time = event["timestamp"].as_i64().unwrap();
+        let number = |name: &str| event["payload"][name].as_i64().unwrap();
+        match event["event"].as_str() {
+            Some("sched_switch") => {
+                let prev = match number("prev_state") & 255 {
+                    0 => "R",
+                    _ => "sleeps",
+                };
+                states.insert(number("prev_tid"), (prev, time));
+                if let Some((_, since)) = states
+                    .get(&number("next_tid"))
+                    .filter(|(state, _)| *state == "R")
+                {
+                    expected.push((number("next_tid"), time - since));
+                }
+                states.insert(number("next_tid"), ("runs", time));
+            }
+            Some("sched_wakeup") => {
+                let state = states.entry(number("tid")).or_insert(("sleeps", 0));
+                if state.0 == "sleeps" {
+                    *state = ("R", time);
+                }
+            }
+            _ => {}
+        }
+    }
+    expected.retain(|(thread, _)| *thread != 0);
+    expected.sort_unstable();
+    let found = rows(
+        "SELECT utid, latency_dur FROM sched_latency_for_running_interval ORDER BY utid, latency_dur",
+        &[kernel],
+        &[],
+    );
+    let found: Vec<_> = found
+        .iter()
+        .map(|row| {
+            let number = |name: &str| row[name].as_i64().unwrap();
+            (number("utid"), number("latency_dur"))
+        })
+        .collect();
+    assert!(expected.len() > 20);
+    assert_eq!(found, expected);
+}

@@ -82,7 +82,20 @@ impl Selection {
     /// The filter for recordings, with a flag that ends the work.
     pub(crate) fn filter(&self, recordings: &[AnyRecording], gmt: bool) -> PyResult<Filter> {
         let windows = self.windows(recordings, gmt)?;
-        Filter::new(&self.query(), &windows, recordings)
-            .map_err(|error| errors::filter(&error, "where"))
+        let query = self.query();
+        // A name that nothing has is a mistake; a pattern may be meant for other recordings.
+        let is_name = |glob: &Glob| !glob.pattern().contains(['*', '?', '[', '\\']);
+        let idle = query.idle_patterns(recordings);
+        if let Some((glob, meant)) = idle.iter().find(|(glob, _)| is_name(glob)) {
+            let hint = match meant {
+                Some(name) => format!("did you mean `{name}`?"),
+                None => "`Recordings.classes` lists the events".to_owned(),
+            };
+            return Err(QueryError::new_err(format!(
+                "no event is called `{}`\nhint: {hint}",
+                glob.pattern()
+            )));
+        }
+        Filter::new(&query, &windows, recordings).map_err(|error| errors::filter(&error, "where"))
     }
 }

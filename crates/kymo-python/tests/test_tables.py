@@ -68,6 +68,11 @@ def test_selections(trace):
         recordings.events(where="nosuchfield == 1")
     with pytest.raises(kymo.QueryError, match="nosuch"):
         recordings.events(columns=["nosuch"])
+    with pytest.raises(kymo.QueryError, match="did you mean `demo:sched`"):
+        recordings.events("demo:shed")
+    with pytest.raises(kymo.QueryError, match="no event is called"):
+        next(recordings.iter("nosuch"))
+    assert recordings.events("nosuch*").to_arrow().num_rows == 0
     with pytest.raises(kymo.QueryError):
         recordings.events(begin="not a time")
 
