@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask help` lists them.
 
+mod api;
 mod args;
 mod bench;
 mod conformance;
@@ -101,6 +102,9 @@ usage: cargo xtask COMMAND [OPTIONS]
   bench rrd [--runs N] [--files N]
       Measures conversion, dump and restore of databases beside rrdtool.
       --files N     small files to convert (1000)
+  api [--bless]
+      Compares the public items of each crate with the lists in xtask/api.
+      --bless       records the items found
   count [--base REVISION]
       Counts the lines of each crate without its tests, and how many more they are than in a revision.
   dist [--static] [--program FILE] [--to DIR]
@@ -164,6 +168,7 @@ fn run() -> Outcome {
         Some("view-pictures") => view_tests::pictures(args),
         Some("view-tests") => view_tests::run(args),
         Some("words") => words::run(args),
+        Some("api") => api::run(args),
         Some("pictures") => pictures::run(args),
         Some("help") | None => {
             print!("{HELP}");

@@ -363,7 +363,9 @@ impl DatabaseInfo {
                 style.optional_time(archive.end),
             ]);
         }
-        format!("\n{}", table.align(&[false, true, true, false, false]))
+        // The names of archives have the length of a row.
+        let right = [false, true, true, false, false];
+        format!("\n{}", table.fit_without(&[2, 3], &right, style))
     }
 }
 
