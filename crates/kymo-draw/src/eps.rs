@@ -6,6 +6,7 @@ use crate::layout::{self, GlyphRun, Rotation};
 use crate::number::Number;
 use crate::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment,
+    TextMode,
 };
 use crate::stroke::{MITER_LIMIT, is_visible, pattern};
 use std::fmt::Write;
@@ -148,7 +149,7 @@ impl Eps<'_> {
                     );
                 }
                 Item::Text(text) => {
-                    let (runs, rotation) = layout::place(self.fonts, text, zoom);
+                    let (runs, rotation) = layout::place(self.fonts, text, zoom, TextMode::Normal);
                     for run in runs {
                         self.run(&run, rotation);
                     }

@@ -22,7 +22,7 @@ pub(crate) struct Mask {
 
 /// The pixels of an outline, turned by `rotation`.
 pub(crate) fn mask(glyph: &Glyph, rotation: Rotation, smooth: bool) -> Option<Mask> {
-    let lines = lines(glyph, rotation);
+    let lines = lines(glyph, rotation, smooth);
     let xs = lines.iter().flat_map(|(from, to)| [from.0, to.0]);
     let ys = lines.iter().flat_map(|(from, to)| [from.1, to.1]);
     let (left, right) = (
@@ -36,11 +36,28 @@ pub(crate) fn mask(glyph: &Glyph, rotation: Rotation, smooth: bool) -> Option<Ma
     if right - left > MAX_SIDE || top - bottom > MAX_SIDE {
         return None;
     }
+    let bounds = Bounds {
+        left,
+        top: -top,
+        right,
+        bottom: -bottom,
+    };
+    let size = (right - left) as usize * (top - bottom) as usize;
+    if !smooth {
+        let mut dots = Dots {
+            bounds,
+            coverage: vec![0; size],
+        };
+        dots.rows(&lines);
+        dots.columns(&lines);
+        let coverage = dots.coverage;
+        return Some(Mask { bounds, coverage });
+    }
     let mut cells = Cells {
         left,
         bottom,
         width: (right - left) as usize,
-        cells: vec![(0, 0); (right - left) as usize * (top - bottom) as usize],
+        cells: vec![(0, 0); size],
     };
     for (from, to) in lines {
         cells.line(from, to);
@@ -52,29 +69,119 @@ pub(crate) fn mask(glyph: &Glyph, rotation: Rotation, smooth: bool) -> Option<Ma
         for (height, area) in row {
             cover += height;
             let level = (cover * 2 * ONE - area) >> 9;
-            let level = if level < 0 { !level } else { level }.min(255) as u8;
-            coverage.push(if smooth {
-                level
-            } else if level >= 128 {
-                255
-            } else {
-                0
-            });
+            coverage.push(if level < 0 { !level } else { level }.min(255) as u8);
         }
     }
-    Some(Mask {
-        bounds: Bounds {
-            left,
-            top: -top,
-            right,
-            bottom: -bottom,
-        },
-        coverage,
-    })
+    Some(Mask { bounds, coverage })
 }
 
-/// The outline as lines in 256ths of a pixel, y up.
-fn lines(glyph: &Glyph, rotation: Rotation) -> Vec<((i32, i32), (i32, i32))> {
+/// A line of an outline in 256ths of a pixel.
+type Edge = ((i32, i32), (i32, i32));
+
+/// Glyphs without smooth edges, as FreeType's rasteriser for black and white has them: pixels whose centres are inside,
+/// and one for each part that is too thin to have a centre in it.
+struct Dots {
+    bounds: Bounds,
+    coverage: Vec<u8>,
+}
+
+impl Dots {
+    /// The pixel in a column and in a row that counts upwards.
+    fn at(&mut self, x: i32, y: i32) -> Option<&mut u8> {
+        let (row, column) = (-1 - y - self.bounds.top, x - self.bounds.left);
+        let width = self.bounds.right - self.bounds.left;
+        let is_inside = (0..width).contains(&column) && row >= 0;
+        let index = row as usize * width as usize + column as usize;
+        self.coverage.get_mut(index).filter(|_| is_inside)
+    }
+
+    fn rows(&mut self, lines: &[Edge]) {
+        for y in -self.bounds.bottom..-self.bounds.top {
+            for (from, to) in spans(lines.iter().copied(), y * ONE + ONE / 2) {
+                let (first, last) = centres(from, to);
+                for x in first..=last {
+                    self.set(x, y);
+                }
+                if first == last + 1 {
+                    let (x, other) = nearest(from, to, first);
+                    if self.at(other, y).is_none_or(|other| *other == 0) {
+                        self.set(x, y);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is too thin in the other direction.
+    fn columns(&mut self, lines: &[Edge]) {
+        let turned = || {
+            let turn = |(x, y): (i32, i32)| (y, x);
+            lines.iter().map(move |(from, to)| (turn(*from), turn(*to)))
+        };
+        for x in self.bounds.left..self.bounds.right {
+            for (from, to) in spans(turned(), x * ONE + ONE / 2) {
+                let (first, last) = centres(from, to);
+                if first == last + 1 {
+                    let (y, other) = nearest(from, to, first);
+                    if self.at(x, other).is_none_or(|other| *other == 0) {
+                        self.set(x, y);
+                    }
+                }
+            }
+        }
+    }
+
+    fn set(&mut self, x: i32, y: i32) {
+        if let Some(pixel) = self.at(x, y) {
+            *pixel = 255;
+        }
+    }
+}
+
+/// The parts of a horizontal line at `y` that are inside of an outline.
+fn spans(lines: impl Iterator<Item = Edge>, y: i32) -> Vec<(i32, i32)> {
+    let crossings = lines.filter_map(|(from, to)| {
+        let is_up = from.1 <= y;
+        if is_up == (to.1 <= y) {
+            return None;
+        }
+        let (dx, dy) = (i64::from(to.0 - from.0), i64::from(to.1 - from.1));
+        let x = i64::from(from.0) + (dx * i64::from(y - from.1)).div_euclid(dy);
+        Some((x as i32, if is_up { 1 } else { -1 }))
+    });
+    let mut crossings: Vec<(i32, i32)> = crossings.collect();
+    crossings.sort_unstable();
+    let (mut winding, mut begin) = (0, 0);
+    let mut spans = Vec::new();
+    for (x, turn) in crossings {
+        if winding == 0 {
+            begin = x;
+        }
+        winding += turn;
+        if winding == 0 {
+            spans.push((begin, x));
+        }
+    }
+    spans
+}
+
+/// The first and the last pixel whose centre is between two places; the last is before the first if there are none.
+fn centres(from: i32, to: i32) -> (i32, i32) {
+    let first = (from - ONE / 2 + ONE - 1).div_euclid(ONE);
+    (first, (to - ONE / 2).div_euclid(ONE))
+}
+
+/// The pixel that stands for what is between two places and between the centres of `next` and of the one before; and
+/// the other one of these.
+fn nearest(from: i32, to: i32, next: i32) -> (i32, i32) {
+    match ((from + to) / 2).div_euclid(ONE) {
+        pixel if pixel >= next => (next, next - 1),
+        _ => (next - 1, next),
+    }
+}
+
+/// The outline as lines in 256ths of a pixel, y up. FreeType follows curves more closely in black and white.
+fn lines(glyph: &Glyph, rotation: Rotation, smooth: bool) -> Vec<Edge> {
     let limit = f64::from(MAX_SIDE);
     let at = |[x, y]: [f32; 2]| {
         // On the screen y goes down: the rotation is applied there.
@@ -82,6 +189,7 @@ fn lines(glyph: &Glyph, rotation: Rotation) -> Vec<((i32, i32), (i32, i32))> {
         let round = |value: f64| (value.clamp(-limit, limit) * 64.0).round() as i32 * 4;
         (round(turned.x), round(-turned.y))
     };
+    let most = i64::from(if smooth { ONE / 4 } else { 1 });
     let mut lines = Vec::new();
     let (mut begin, mut from) = ((0, 0), (0, 0));
     let mut line = |from: &mut (i32, i32), to: (i32, i32)| {
@@ -110,7 +218,7 @@ fn lines(glyph: &Glyph, rotation: Rotation) -> Vec<((i32, i32), (i32, i32))> {
                     }
                     _ => at(to),
                 };
-                quad(from, at(control), end, |to| line(&mut from, to));
+                quad(from, at(control), end, most, |to| line(&mut from, to));
             }
             Verb::Curve(first, second, to) => cubic(from, at(first), at(second), at(to), |to| {
                 line(&mut from, to)
@@ -128,13 +236,20 @@ fn implied(before: [f32; 2], point: [f32; 2], after: [f32; 2]) -> bool {
     (0..2).all(|axis| point[axis] * 64.0 == ((before[axis] + after[axis]) * 32.0).trunc())
 }
 
-fn quad(from: (i32, i32), control: (i32, i32), to: (i32, i32), mut line: impl FnMut((i32, i32))) {
+/// A quadratic curve as lines: their distance from it is at most an eighth of `most`.
+fn quad(
+    from: (i32, i32),
+    control: (i32, i32),
+    to: (i32, i32),
+    most: i64,
+    mut line: impl FnMut((i32, i32)),
+) {
     let bend = |a: i32, b: i32, c: i32| i64::from(a) - 2 * i64::from(b) + i64::from(c);
     let (bx, by) = (bend(from.0, control.0, to.0), bend(from.1, control.1, to.1));
     let mut distance = bx.abs().max(by.abs());
     let mut shift = 0;
     // Halving the curve divides its distance from the chord by four.
-    while distance > i64::from(ONE / 4) {
+    while distance > most {
         distance >>= 2;
         shift += 1;
     }

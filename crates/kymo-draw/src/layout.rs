@@ -2,7 +2,9 @@
 
 use crate::font::{FaceId, Fonts, PIXELS_PER_POINT};
 use crate::markup::{self, Rise, Run, RunStyle};
-use crate::picture::{Colour, HorizontalAlign, Path, Point, TabStops, Text, VerticalAlign};
+use crate::picture::{
+    Colour, HorizontalAlign, Path, Point, TabStops, Text, TextMode, VerticalAlign,
+};
 use crate::raster::fixed;
 
 /// The greatest number of characters of a text that are drawn.
@@ -132,8 +134,15 @@ fn lay(fonts: &Fonts, text: &Text, zoom: f64) -> Laid {
     let mut line = Vec::new();
     let mut x = 0.0;
     let mut left = MAX_CHARACTERS;
-    for run in runs(fonts, text) {
+    for mut run in runs(fonts, text) {
         let face = fonts.find(&run.style.font);
+        // As pango has it: in a zoomed picture, scripts are zoomed twice.
+        let decorations = &fonts.face(face).decorations;
+        run.style.font.size *= match run.style.rise {
+            Rise::Points(_) => 1.0,
+            Rise::Subscript(_) => decorations.subscript_size * zoom,
+            Rise::Superscript => decorations.superscript_size * zoom,
+        };
         for (number, part) in run.text.split('\n').enumerate() {
             if number > 0 {
                 laid.end_line(fonts, text, std::mem::take(&mut line), x);
@@ -170,6 +179,7 @@ fn lay(fonts: &Fonts, text: &Text, zoom: f64) -> Laid {
     laid.end_line(fonts, text, line, x);
     // Parts of a pixel count as one, but not those that are left of a division.
     laid.extents.width = (laid.extents.width - 1e-6).ceil().max(0.0);
+    laid.extents.height = (laid.extents.height - 1e-6).ceil().max(0.0);
     laid
 }
 
@@ -182,11 +192,7 @@ fn next_tab(fonts: &Fonts, text: &Text, x: f64) -> f64 {
     if !(step > 0.0 && step.is_finite() && first.is_finite()) {
         return x + space;
     }
-    if x < first {
-        first
-    } else {
-        units(first + ((x - first) / step).floor() * step + step)
-    }
+    units(TabStops { first, step }.after(x))
 }
 
 impl Piece {
@@ -197,7 +203,8 @@ impl Piece {
         let rise = match style.rise {
             Rise::Points(points) => points * PIXELS_PER_POINT,
             Rise::Subscript(size) => -face.decorations.subscript * size * PIXELS_PER_POINT,
-            Rise::Superscript(size) => face.decorations.superscript * size * PIXELS_PER_POINT,
+            // The font is that of the script already.
+            Rise::Superscript => face.decorations.superscript * pixels,
         };
         Piece {
             face: id,
@@ -207,8 +214,8 @@ impl Piece {
             end: x,
             baseline: 0.0,
             rise: units(rise),
-            top: metrics.ascent + rise.max(0.0).ceil(),
-            bottom: metrics.descent + (-rise).max(0.0).ceil(),
+            top: metrics.ascent + units(rise),
+            bottom: metrics.descent - units(rise),
         }
     }
 }
@@ -219,7 +226,8 @@ impl Laid {
         let (ascent, descent) = if line.is_empty() {
             (base.ascent, base.descent)
         } else {
-            line.iter().fold((0.0f64, 0.0f64), |(top, bottom), piece| {
+            let nothing = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+            line.iter().fold(nothing, |(top, bottom), piece| {
                 (top.max(piece.top), bottom.max(piece.bottom))
             })
         };
@@ -243,8 +251,31 @@ impl Fonts {
     }
 }
 
+/// From where to where the glyphs of a piece are seen, in whole device pixels of each glyph; `None` if they are blanks.
+fn ink(fonts: &Fonts, piece: &Piece, zoom: f64, mode: TextMode) -> Option<(f64, f64)> {
+    let size = (piece.style.font.pixels() * zoom).min(MAX_GLYPH);
+    let mut ink: Option<(f64, f64)> = None;
+    for (glyph, _, x) in &piece.glyphs {
+        let outline = fonts.outline(piece.face, *glyph, size, mode);
+        let Some((left, right)) = outline.sides() else {
+            continue;
+        };
+        let left = x + units(f64::from(left).floor() / zoom);
+        let right = x + units(f64::from(right).ceil() / zoom);
+        ink = Some(ink.map_or((left, right), |(first, last)| {
+            (first.min(left), last.max(right))
+        }));
+    }
+    ink
+}
+
 /// The glyphs of a text in device pixels.
-pub(crate) fn place(fonts: &Fonts, text: &Text, zoom: f64) -> (Vec<GlyphRun>, Rotation) {
+pub(crate) fn place(
+    fonts: &Fonts,
+    text: &Text,
+    zoom: f64,
+    mode: TextMode,
+) -> (Vec<GlyphRun>, Rotation) {
     let Laid { pieces, extents } = lay(fonts, text, zoom);
     let rotation = Rotation::new(text.angle);
     let left = match text.horizontal {
@@ -280,19 +311,25 @@ pub(crate) fn place(fonts: &Fonts, text: &Text, zoom: f64) -> (Vec<GlyphRun>, Ro
         let pixels = piece.style.font.pixels();
         let decorations = &fonts.face(piece.face).decorations;
         let baseline = piece.baseline - piece.rise;
-        let band = |top: f64, thickness: f64| {
-            let top = baseline + top * pixels;
-            area(piece.x, top, piece.end, top + thickness * pixels)
+        // As pango has it: thick and far from the baseline as at zoom 1, and what strikes glyphs out is as long as
+        // they are seen.
+        let band = |(left, right): (f64, f64), top: f64, thickness: f64| {
+            let top = baseline + top * pixels / zoom;
+            area(left, top, right, top + thickness * pixels / zoom)
         };
         let mut lines = Vec::new();
         if piece.style.underline {
             lines.push(band(
+                (piece.x, piece.end),
                 decorations.underline_top,
                 decorations.underline_thickness,
             ));
         }
-        if piece.style.strikethrough {
+        if piece.style.strikethrough
+            && let Some(ink) = ink(fonts, &piece, zoom, mode)
+        {
             lines.push(band(
+                ink,
                 -decorations.strikeout_top,
                 decorations.strikeout_thickness,
             ));

@@ -29,9 +29,10 @@ pub(crate) struct RunStyle {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Rise {
     Points(f64),
-    /// As the font asks for; the size of the font before it was reduced.
+    /// As the font asks for; the size of the font before it is reduced, in points.
     Subscript(f64),
-    Superscript(f64),
+    /// As the font asks for.
+    Superscript,
 }
 
 impl RunStyle {
@@ -116,8 +117,8 @@ fn tagged(mut style: RunStyle, tag: &BytesStart<'_>, base: f64) -> Result<RunSty
         "s" => style.strikethrough = true,
         "u" => style.underline = true,
         "tt" => style.font.family = "monospace".to_owned(),
-        "sub" => (style.font.size, style.rise) = (reduced, Rise::Subscript(size)),
-        "sup" => (style.font.size, style.rise) = (reduced, Rise::Superscript(size)),
+        "sub" => style.rise = Rise::Subscript(size),
+        "sup" => style.rise = Rise::Superscript,
         "span" => {
             for attribute in tag.attributes() {
                 let attribute = attribute.map_err(|error| error.to_string())?;

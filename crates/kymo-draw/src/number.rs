@@ -103,6 +103,16 @@ fn push_whole(out: &mut String, number: u32) {
     out.push_str(&WHOLES[at + zeros..at + 3]);
 }
 
+/// Appends a count.
+pub(crate) fn push_count(out: &mut String, count: usize) {
+    match u32::try_from(count) {
+        Ok(count) => push_whole(out, count),
+        Err(_) => {
+            let _ = write!(out, "{count}");
+        }
+    }
+}
+
 /// Appends a coordinate in 256ths of a pixel, as [`Number`] writes it. Pictures have tens of thousands of them.
 pub(crate) fn push_fixed(out: &mut String, value: i32) {
     let magnitude = value.unsigned_abs();

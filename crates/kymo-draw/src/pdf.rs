@@ -5,6 +5,7 @@ use crate::font::Fonts;
 use crate::layout::{self, GlyphRun, Rotation};
 use crate::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment,
+    TextMode,
 };
 use crate::stroke::{MITER_LIMIT, is_visible, pattern};
 use flate2::Compression;
@@ -144,7 +145,8 @@ impl Document<'_> {
                     self.content.stroke();
                 }
                 Item::Text(text) => {
-                    let (runs, rotation) = layout::place(self.fonts, text, self.zoom);
+                    let (runs, rotation) =
+                        layout::place(self.fonts, text, self.zoom, TextMode::Normal);
                     for run in runs {
                         self.run(&run, rotation);
                     }

@@ -323,6 +323,16 @@ pub struct TabStops {
     pub step: f64,
 }
 
+impl TabStops {
+    /// The first stop behind a place, both in pixels from the beginning of the text.
+    pub fn after(self, x: f64) -> f64 {
+        match x < self.first {
+            true => self.first,
+            false => self.first + ((x - self.first) / self.step).floor() * self.step + self.step,
+        }
+    }
+}
+
 /// Which part of a text's box is at the origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HorizontalAlign {

@@ -1,13 +1,12 @@
 //! Pictures as PNG.
 
 mod canvas;
+mod pack;
 
 use crate::font::Fonts;
 use crate::picture::{DrawError, Picture, RenderOptions};
 use canvas::Canvas;
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
-use std::io::Write;
+use flate2::{Compress, Compression, FlushCompress, Status};
 
 /// Renders a picture as PNG: 8 bits a channel, with an alpha channel if any pixel is transparent.
 ///
@@ -26,57 +25,115 @@ pub fn png(
     options: &RenderOptions,
 ) -> Result<Vec<u8>, DrawError> {
     let (width, height) = crate::device_size(picture, options)?;
-    let mut canvas = Canvas::new(width as u32, height as u32);
+    let mut scratch = fonts.take_scratch();
+    let pixels = std::mem::take(&mut scratch.pixels);
+    let mut canvas = Canvas::new(width as u32, height as u32, pixels);
     canvas.draw(picture, fonts, options);
-    Ok(encode(canvas, options.compression.min(9)))
+    let file = encode(&canvas, options.compression.min(9), &mut scratch);
+    scratch.pixels = canvas.pixels;
+    fonts.keep_scratch(scratch);
+    Ok(file)
 }
 
-fn encode(canvas: Canvas, level: u32) -> Vec<u8> {
-    let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
+/// Memory that the next picture uses again: the system would have to clear it.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pixels: Vec<[u8; 4]>,
+    rows: Vec<u8>,
+    compressor: Option<(u32, Compress)>,
+}
+
+/// Pictures whose pixels take more bytes leave no memory behind.
+const MOST_KEPT: usize = 16 << 20;
+
+impl Scratch {
+    /// Gives memory back if it is much.
+    pub(crate) fn trim(&mut self) {
+        if self.pixels.capacity() * 4 > MOST_KEPT {
+            self.pixels = Vec::new();
+        }
+        if self.rows.capacity() > MOST_KEPT {
+            self.rows = Vec::new();
+        }
+    }
+}
+
+fn encode(canvas: &Canvas, level: u32, scratch: &mut Scratch) -> Vec<u8> {
     let alphas = canvas.pixels.iter().map(|pixel| pixel[3]);
     let opaque = alphas.fold(255, |all, alpha| all & alpha) == 255;
+    let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
     let mut header = Vec::with_capacity(13);
     header.extend(canvas.width.to_be_bytes());
     header.extend(canvas.height.to_be_bytes());
     header.extend([8, if opaque { 2 } else { 6 }, 0, 0, 0]);
     chunk(&mut file, b"IHDR", &header);
+    let rows = &mut scratch.rows;
+    rows.clear();
+    append_rows(canvas, opaque, rows);
+    let depth = if opaque { 3 } else { 4 };
+    let packed = match level {
+        1..=3 => pack::pack(rows, canvas.width as usize * depth + 1, depth),
+        _ => compressed(rows, level, &mut scratch.compressor),
+    };
+    chunk(&mut file, b"IDAT", &packed);
+    chunk(&mut file, b"IEND", &[]);
+    file
+}
+
+/// Appends rows of pixels. They are equal to the one above or have runs of one colour: without a filter zlib finds both,
+/// and makes smaller files in less time.
+fn append_rows(canvas: &Canvas, opaque: bool, rows: &mut Vec<u8>) {
     let width = canvas.width.max(1) as usize;
-    let line = width * if opaque { 3 } else { 4 } + 1;
-    let mut lines = Vec::with_capacity(line * canvas.height as usize + 1);
+    let length = width * if opaque { 3 } else { 4 } + 1;
+    rows.reserve(length * canvas.height as usize + 1);
     let mut above: &[[u8; 4]] = &[];
-    // Rows of a graph are equal to the one above or have runs of one colour. Without a filter zlib finds both, and makes
-    // smaller files in less time.
     for row in canvas.pixels.chunks(width) {
         if row == above {
-            lines.extend_from_within(lines.len() - line..);
+            rows.extend_from_within(rows.len() - length..);
             continue;
         }
         above = row;
-        let begin = lines.len();
-        lines.push(0);
+        let begin = rows.len();
+        rows.push(0);
         if opaque {
             // Four bytes are copied at once, of which the next pixel overwrites the last.
-            lines.resize(begin + line + 1, 0);
-            let mut rest = &mut lines[begin + 1..];
+            rows.resize(begin + length + 1, 0);
+            let mut rest = &mut rows[begin + 1..];
             for pixel in row {
                 if let Some(place) = rest.first_chunk_mut() {
                     *place = *pixel;
                 }
                 rest = &mut rest[3..];
             }
-            lines.truncate(begin + line);
+            rows.truncate(begin + length);
         } else {
             for pixel in row {
-                lines.extend_from_slice(&straight(*pixel));
+                rows.extend_from_slice(&straight(*pixel));
             }
         }
     }
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(level));
-    // Writing to memory does not fail.
-    let written = encoder.write_all(&lines).and_then(|()| encoder.finish());
-    chunk(&mut file, b"IDAT", &written.unwrap_or_default());
-    chunk(&mut file, b"IEND", &[]);
-    file
+}
+
+/// Bytes as zlib packs them.
+fn compressed(rows: &[u8], level: u32, kept: &mut Option<(u32, Compress)>) -> Vec<u8> {
+    let mut compressor = match kept.take().filter(|(of, _)| *of == level) {
+        Some((_, mut compressor)) => {
+            compressor.reset();
+            compressor
+        }
+        None => Compress::new(Compression::new(level), true),
+    };
+    let mut packed = Vec::with_capacity(rows.len() / 8 + 1024);
+    // To pack bytes in memory fails only if there is no room for the result.
+    loop {
+        let done = compressor.total_in() as usize;
+        match compressor.compress_vec(&rows[done..], &mut packed, FlushCompress::Finish) {
+            Ok(Status::StreamEnd) | Err(_) => break,
+            Ok(_) => packed.reserve(packed.len().max(1024)),
+        }
+    }
+    *kept = Some((level, compressor));
+    packed
 }
 
 /// A pixel whose colours are not multiplied by its opacity.

@@ -5,6 +5,7 @@
 //! cairo's. tiny-skia's 4 by 4 samples would differ by up to 16 levels.
 
 use crate::picture::{Path, Point, Segment};
+use std::ops::Range;
 
 /// One pixel in fixed point.
 pub(crate) const ONE: i32 = 256;
@@ -247,13 +248,13 @@ impl Polygons {
         })
     }
 
-    /// Calls `row` for each row of pixels that is touched inside of `limits`, a rectangle in 256ths of a pixel, with
-    /// its first pixel and the coverage of each pixel. Without `smooth`, a pixel is covered if its centre is.
+    /// Calls `rows` for rows of pixels that are touched inside of `limits`, a rectangle in 256ths of a pixel, and are
+    /// covered alike: with the rows, their first pixel and the coverage of each pixel. Without `smooth`, a pixel is covered if its centre is.
     pub(crate) fn cover(
         mut self,
         limits: Bounds,
         smooth: bool,
-        mut row: impl FnMut(i32, i32, &[u8]),
+        mut rows: impl FnMut(Range<i32>, i32, &[u8]),
     ) {
         if limits.is_empty() || self.edges.is_empty() {
             return;
@@ -295,10 +296,8 @@ impl Polygons {
                 true => sweep.next_change(y + 1).min(end),
                 false => y + 1,
             };
-            for y in y..next {
-                if let Some((x, coverage)) = coverage {
-                    row(y, x, coverage);
-                }
+            if let Some((x, coverage)) = coverage {
+                rows(y..next, x, coverage);
             }
             y = next;
         }

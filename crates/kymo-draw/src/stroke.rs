@@ -102,18 +102,17 @@ pub(crate) fn straight(path: &Path, style: &Stroke, zoom: f64) -> Option<Straigh
     let half = fixed(style.width * zoom / 2.0);
     let middle = fixed(if is_horizontal { from.y } else { from.x });
     let mut along = Vec::new();
-    let mut add = |dash: &[Point]| {
-        if let [from, to] = dash {
-            let [a, b] = [from, to].map(|of| fixed(if is_horizontal { of.x } else { of.y }));
-            if a != b {
-                along.push((a.min(b), a.max(b)));
-            }
+    let mut add = |from: f64, to: f64| {
+        let (a, b) = (fixed(from), fixed(to));
+        if a != b {
+            along.push((a.min(b), a.max(b)));
         }
     };
     let points = [from, to];
+    let place = |point: Point| if is_horizontal { point.x } else { point.y };
     match Dashes::new(style, zoom, &points, false) {
-        Some(dashes) => dashes.cut(&points, false, add),
-        None => add(&points),
+        Some(dashes) => dashes.cut_straight(place(from), place(to), add),
+        None => add(place(from), place(to)),
     }
     if along.first() > along.last() {
         along.reverse();
@@ -338,14 +337,43 @@ impl Dashes {
         })
     }
 
-    /// Draws the parts of a line that are dashes.
-    fn cut(&self, points: &[Point], closed: bool, mut draw: impl FnMut(&[Point])) {
+    /// Which length the line begins in, and what is left of it.
+    fn begin(&self) -> (usize, f64) {
         let mut index = 0;
         let mut left = self.lengths[0] - self.offset;
         while left < 0.0 || (left == 0.0 && self.offset > 0.0 && index + 1 < self.lengths.len()) {
             index = (index + 1) % self.lengths.len();
             left += self.lengths[index];
         }
+        (index, left)
+    }
+
+    /// Draws the parts of a horizontal or vertical line that are dashes, as [`Dashes::cut`] does.
+    fn cut_straight(&self, from: f64, to: f64, mut draw: impl FnMut(f64, f64)) {
+        let (mut index, mut left) = self.begin();
+        let mut from = from;
+        let mut length = (to - from).abs();
+        while length > left {
+            let next = from + (to - from) * (left / length);
+            length -= left;
+            if index % 2 == 0 {
+                draw(from, next);
+            }
+            from = next;
+            index += 1;
+            if index == self.lengths.len() {
+                index = 0;
+            }
+            left = self.lengths[index];
+        }
+        if index % 2 == 0 {
+            draw(from, to);
+        }
+    }
+
+    /// Draws the parts of a line that are dashes.
+    fn cut(&self, points: &[Point], closed: bool, mut draw: impl FnMut(&[Point])) {
+        let (mut index, mut left) = self.begin();
         let mut dash: Vec<Point> = Vec::new();
         let Some(mut from) = points.first().copied() else {
             return;

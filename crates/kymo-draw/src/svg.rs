@@ -2,13 +2,14 @@
 
 use crate::font::{FaceId, Fonts, GlyphKey};
 use crate::layout::{self, GlyphRun, PlacedGlyph, Rotation};
-use crate::number::{Number, push_fixed, push_number};
+use crate::number::{Number, push_count, push_fixed, push_number};
 use crate::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment, Stroke,
 };
 use crate::raster::{Fixed, fixed};
 use crate::stroke::{MITER_LIMIT, is_visible, pattern};
 use std::collections::HashMap;
+use std::f64::consts::SQRT_2;
 use std::fmt::Write;
 
 /// Renders a picture as SVG 1.1, structured as cairo does it: glyphs are symbols that are used at
@@ -23,6 +24,7 @@ pub fn svg(
 ) -> Result<Vec<u8>, DrawError> {
     let (width, height) = crate::device_size(picture, options)?;
     let mut writer = Svg::new(fonts, options);
+    writer.body.reserve(estimated(&picture.items));
     writer.items(&picture.items, (width, height));
     let (width, height) = (Number(width), Number(height));
     let mut out = format!(
@@ -30,19 +32,22 @@ pub fn svg(
          xmlns:xlink=\"http://www.w3.org/1999/xlink\" width=\"{width}pt\" height=\"{height}pt\" \
          viewBox=\"0 0 {width} {height}\" version=\"1.1\">\n"
     );
-    let symbols: String = writer
-        .symbols
-        .iter()
-        .map(|font| font.text.as_str())
-        .collect();
-    if !symbols.is_empty() || !writer.definitions.is_empty() {
+    let symbols = || writer.symbols.iter().map(|font| font.text.as_str());
+    let length = symbols().map(str::len).sum::<usize>() + writer.definitions.len();
+    out.reserve(length + writer.body.len() + 64);
+    if length > 0 {
         out.push_str("<defs>\n");
-        if !symbols.is_empty() {
-            let _ = write!(out, "<g>\n{symbols}</g>\n");
+        if !writer.symbols.is_empty() {
+            out.push_str("<g>\n");
+            out.extend(symbols());
+            out.push_str("</g>\n");
         }
-        let _ = writeln!(out, "{}</defs>", writer.definitions);
+        out.push_str(&writer.definitions);
+        out.push_str("</defs>\n");
     }
-    let _ = write!(out, "<g id=\"surface1\">\n{}</g>\n</svg>\n", writer.body);
+    out.push_str("<g id=\"surface1\">\n");
+    out.push_str(&writer.body);
+    out.push_str("</g>\n</svg>\n");
     Ok(out.into_bytes())
 }
 
@@ -53,11 +58,40 @@ struct Symbols {
     numbers: HashMap<u32, usize>,
 }
 
+/// About how many bytes items take.
+fn estimated(items: &[Item]) -> usize {
+    let bytes = |item: &Item| match item {
+        Item::Fill { path, .. } => 120 + 16 * path.segments.len(),
+        Item::Stroke { path, .. } => 240 + 16 * path.segments.len(),
+        Item::Text(text) => 80 + 52 * text.text.len(),
+        Item::Clip(_) | Item::Unclip => 64,
+    };
+    items.iter().map(bytes).sum()
+}
+
+/// A face, its size and its rotation.
+type SymbolFont = (FaceId, u64, u64, u64);
+
+/// What is written of lines before their path, for one look of them.
+struct Style {
+    colour: Colour,
+    stroke: Stroke,
+    text: String,
+}
+
+/// So many looks are kept.
+const MOST_STYLES: usize = 16;
+
 struct Svg<'a> {
+    /// The looks of the last lines: those of a grid alternate.
+    styles: Vec<Style>,
+    /// Colours, and how they are written, with their opacity.
+    colours: Vec<(Colour, String)>,
     fonts: &'a Fonts,
     options: &'a RenderOptions,
     symbols: Vec<Symbols>,
-    symbol_fonts: HashMap<(FaceId, u64, u64, u64), usize>,
+    symbol_fonts: HashMap<SymbolFont, usize>,
+    last_font: Option<(SymbolFont, usize)>,
     definitions: String,
     clips: usize,
     gradients: usize,
@@ -112,6 +146,38 @@ fn push_steps(out: &mut String, path: &Path, zoom: f64) {
             }
         }
     }
+}
+
+/// What is written of a line before its path.
+fn look(colour: Colour, style: &Stroke, zoom: f64) -> String {
+    let cap = if style.cap == Cap::Round {
+        "round"
+    } else {
+        "butt"
+    };
+    let join = if style.join == Join::Round {
+        "round"
+    } else {
+        "miter"
+    };
+    let mut text = format!(
+        "<path style=\"fill:none;stroke-width:{};stroke-linecap:{cap};stroke-linejoin:{join};stroke:{};stroke-opacity:{};",
+        Number(style.width * zoom),
+        Rgb(colour),
+        Number(colour.alpha)
+    );
+    if let Some((dashes, offset)) = pattern(style, zoom) {
+        let dashes: Vec<String> = dashes
+            .iter()
+            .map(|length| Number(*length).to_string())
+            .collect();
+        let _ = write!(text, "stroke-dasharray:{};", dashes.join(","));
+        if offset != 0.0 {
+            let _ = write!(text, "stroke-dashoffset:{};", Number(offset));
+        }
+    }
+    let _ = write!(text, "stroke-miterlimit:{MITER_LIMIT};\" d=\"");
+    text
 }
 
 enum Step {
@@ -259,10 +325,11 @@ fn is_rectilinear(path: &Path) -> bool {
 
 /// Whether a line shows anything inside of a rectangle.
 fn is_stroked(path: &Path, style: &Stroke, zoom: f64, inside: Bounds) -> bool {
-    let half = style.width * zoom / 2.0;
+    let width = style.width * zoom;
     let reach = match style.join {
-        Join::Miter if !is_rectilinear(path) => half * MITER_LIMIT,
-        _ => half,
+        // As far as cairo thinks that a mitre may lead.
+        Join::Miter if !is_rectilinear(path) => width * MITER_LIMIT * SQRT_2,
+        _ => width / 2.0,
     };
     let [left, top, right, bottom] = bounds(path, zoom);
     let [left, top, right, bottom] = overlap(
@@ -275,10 +342,13 @@ fn is_stroked(path: &Path, style: &Stroke, zoom: f64, inside: Bounds) -> bool {
 impl<'a> Svg<'a> {
     fn new(fonts: &'a Fonts, options: &'a RenderOptions) -> Svg<'a> {
         Svg {
+            styles: Vec::new(),
+            colours: Vec::new(),
             fonts,
             options,
             symbols: Vec::new(),
             symbol_fonts: HashMap::new(),
+            last_font: None,
             definitions: String::new(),
             clips: 0,
             gradients: 0,
@@ -310,9 +380,10 @@ impl<'a> Svg<'a> {
                     }
                 }
                 Item::Text(text) => {
-                    let (runs, rotation) = layout::place(self.fonts, text, zoom);
+                    let (runs, rotation) =
+                        layout::place(self.fonts, text, zoom, self.options.text_mode);
                     for run in runs {
-                        self.run(&run, rotation);
+                        self.run(&run, rotation, inside);
                     }
                 }
                 Item::Clip(path) => {
@@ -343,22 +414,20 @@ impl<'a> Svg<'a> {
     fn fill(&mut self, path: &Path, paint: &Paint, zoom: f64, whole: Option<(f64, f64)>) {
         match paint {
             Paint::Solid(colour) => {
-                let (rgb, alpha) = (Rgb(*colour), Number(colour.alpha));
                 if let Some((width, height)) = whole.filter(|(width, height)| {
                     *path == Path::rectangle(0.0, 0.0, width / zoom, height / zoom)
                 }) {
-                    let _ = writeln!(
+                    let (width, height) = (Number(width), Number(height));
+                    let _ = write!(
                         self.body,
-                        "<rect x=\"0\" y=\"0\" width=\"{}\" height=\"{}\" style=\"fill:{rgb};fill-opacity:{alpha};stroke:none;\"/>",
-                        Number(width),
-                        Number(height)
+                        "<rect x=\"0\" y=\"0\" width=\"{width}\" height=\"{height}\" style=\""
                     );
+                    self.push_fill(*colour, ";stroke:none;\"/>\n");
                     return;
                 }
-                let _ = write!(
-                    self.body,
-                    "<path style=\" stroke:none;fill-rule:nonzero;fill:{rgb};fill-opacity:{alpha};\" d=\""
-                );
+                self.body
+                    .push_str("<path style=\" stroke:none;fill-rule:nonzero;");
+                self.push_fill(*colour, ";\" d=\"");
                 push_steps(&mut self.body, path, zoom);
                 self.body.push_str("\"/>\n");
             }
@@ -396,57 +465,59 @@ impl<'a> Svg<'a> {
             return;
         }
         let zoom = self.options.zoom;
-        let cap = if style.cap == Cap::Round {
-            "round"
-        } else {
-            "butt"
-        };
-        let join = if style.join == Join::Round {
-            "round"
-        } else {
-            "miter"
-        };
-        let _ = write!(
-            self.body,
-            "<path style=\"fill:none;stroke-width:{};stroke-linecap:{cap};stroke-linejoin:{join};stroke:{};stroke-opacity:{};",
-            Number(style.width * zoom),
-            Rgb(colour),
-            Number(colour.alpha)
-        );
-        if let Some((dashes, offset)) = pattern(style, zoom) {
-            let dashes: Vec<String> = dashes
-                .iter()
-                .map(|length| Number(*length).to_string())
-                .collect();
-            let _ = write!(self.body, "stroke-dasharray:{};", dashes.join(","));
-            if offset != 0.0 {
-                let _ = write!(self.body, "stroke-dashoffset:{};", Number(offset));
+        let same = |known: &Style| known.colour == colour && known.stroke == *style;
+        let known = match self.styles.iter().position(same) {
+            Some(known) => known,
+            None => {
+                if self.styles.len() == MOST_STYLES {
+                    self.styles.clear();
+                }
+                self.styles.push(Style {
+                    colour,
+                    stroke: style.clone(),
+                    text: look(colour, style, zoom),
+                });
+                self.styles.len() - 1
             }
-        }
-        let _ = write!(self.body, "stroke-miterlimit:{MITER_LIMIT};\" d=\"");
+        };
+        self.body.push_str(&self.styles[known].text);
         push_steps(&mut self.body, path, zoom);
         self.body.push_str("\"/>\n");
     }
 
-    fn run(&mut self, run: &GlyphRun, rotation: Rotation) {
+    /// Appends the colour and the opacity of an area, and what is behind them.
+    fn push_fill(&mut self, colour: Colour, end: &str) {
+        let known = match self.colours.iter().position(|(known, _)| *known == colour) {
+            Some(known) => known,
+            None => {
+                if self.colours.len() == MOST_STYLES {
+                    self.colours.clear();
+                }
+                let text = format!("fill:{};fill-opacity:{}", Rgb(colour), Number(colour.alpha));
+                self.colours.push((colour, text));
+                self.colours.len() - 1
+            }
+        };
+        self.body.push_str(&self.colours[known].1);
+        self.body.push_str(end);
+    }
+
+    fn run(&mut self, run: &GlyphRun, rotation: Rotation, inside: Bounds) {
         if let Some((path, colour)) = &run.background {
-            self.fill(path, &Paint::Solid(*colour), 1.0, None);
+            self.area(path, *colour, inside);
         }
         if self.options.svg_text {
             self.text(run, rotation);
         } else if shows(run) {
-            let _ = writeln!(
-                self.body,
-                "<g style=\"fill:{};fill-opacity:{};\">",
-                Rgb(run.colour),
-                Number(run.colour.alpha)
-            );
+            self.body.push_str("<g style=\"");
+            self.push_fill(run.colour, ";\">\n");
             for glyph in &run.glyphs {
                 let (font, number) = self.symbol(run, rotation, glyph.glyph);
-                let _ = write!(
-                    self.body,
-                    "  <use xlink:href=\"#glyph{font}-{number}\" x=\""
-                );
+                self.body.push_str("  <use xlink:href=\"#glyph");
+                push_count(&mut self.body, font);
+                self.body.push('-');
+                push_count(&mut self.body, number);
+                self.body.push_str("\" x=\"");
                 push_number(&mut self.body, glyph.origin.x);
                 self.body.push_str("\" y=\"");
                 push_number(&mut self.body, glyph.origin.y);
@@ -455,7 +526,15 @@ impl<'a> Svg<'a> {
             self.body.push_str("</g>\n");
         }
         for path in &run.lines {
-            self.fill(path, &Paint::Solid(run.colour), 1.0, None);
+            self.area(path, run.colour, inside);
+        }
+    }
+
+    /// An area in device pixels.
+    fn area(&mut self, path: &Path, colour: Colour, inside: Bounds) {
+        let paint = Paint::Solid(colour);
+        if is_filled(path, &paint, 1.0, inside) {
+            self.fill(path, &paint, 1.0, None);
         }
     }
 
@@ -505,7 +584,11 @@ impl<'a> Svg<'a> {
             rotation.cos.to_bits(),
             rotation.sin.to_bits(),
         );
-        let font = *self.symbol_fonts.entry(key).or_insert(self.symbols.len());
+        let font = match self.last_font {
+            Some((last, font)) if last == key => font,
+            _ => *self.symbol_fonts.entry(key).or_insert(self.symbols.len()),
+        };
+        self.last_font = Some((key, font));
         if font == self.symbols.len() {
             self.symbols.push(Symbols::default());
             // The box of missing characters comes first in each font.

@@ -284,8 +284,10 @@ proptest! {
         polygons.add(&points.iter().map(|(x, y)| (fixed(*x), fixed(*y))).collect::<Vec<_>>());
         let mut found = [[0u8; 8]; 8];
         let clip = Bounds { left: 0, top: 0, right: 8 * 256, bottom: 8 * 256 };
-        polygons.cover(clip, true, |y, x, row| {
-            found[y as usize][x as usize..][..row.len()].copy_from_slice(row);
+        polygons.cover(clip, true, |rows, x, row| {
+            for y in rows {
+                found[y as usize][x as usize..][..row.len()].copy_from_slice(row);
+            }
         });
         for (y, row) in found.iter().enumerate() {
             for (x, level) in row.iter().enumerate() {
@@ -307,8 +309,10 @@ proptest! {
         let clip = Bounds { left: 0, top: 0, right: 8 * 256, bottom: 8 * 256 };
         let shared = |from: i32, length: i32, pixel: i32| ((from + length).min(pixel * 256 + 256) - from.max(pixel * 256)).max(0);
         let mut found = [[0u8; 8]; 8];
-        polygons.cover(clip, true, |y, x, row| {
-            found[y as usize][x as usize..][..row.len()].copy_from_slice(row);
+        polygons.cover(clip, true, |rows, x, row| {
+            for y in rows {
+                found[y as usize][x as usize..][..row.len()].copy_from_slice(row);
+            }
         });
         for y in 0..8 {
             for x in 0..8 {

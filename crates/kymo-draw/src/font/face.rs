@@ -118,6 +118,22 @@ impl Glyph {
     }
 }
 
+impl Glyph {
+    /// The least and the greatest x coordinate of all points, control points too; `None` if there are none.
+    pub(crate) fn sides(&self) -> Option<(f32, f32)> {
+        let points = self.verbs.iter().flat_map(|verb| match *verb {
+            Verb::Move(to) | Verb::Line(to) => [Some(to), None, None],
+            Verb::Quad(control, to) => [Some(control), Some(to), None],
+            Verb::Curve(first, second, to) => [Some(first), Some(second), Some(to)],
+            Verb::Close => [None; 3],
+        });
+        points.flatten().fold(None, |sides, [x, _]| {
+            let (left, right) = sides.unwrap_or((x, x));
+            Some((x.min(left), x.max(right)))
+        })
+    }
+}
+
 impl OutlinePen for Glyph {
     fn move_to(&mut self, x: f32, y: f32) {
         self.verbs.push(Verb::Move([x, y]));
@@ -147,8 +163,11 @@ pub(crate) struct Decorations {
     pub(crate) strikeout_thickness: f64,
     /// How far the baseline of a subscript is below.
     pub(crate) subscript: f64,
-    /// How far the baseline of a superscript is above.
+    /// How far the baseline of a superscript is above, of a font as large as its own.
     pub(crate) superscript: f64,
+    /// The sizes of subscripts and superscripts.
+    pub(crate) subscript_size: f64,
+    pub(crate) superscript_size: f64,
 }
 
 /// What is prepared for glyphs of a size in 64ths of a pixel; `None` if that failed.
@@ -191,6 +210,8 @@ impl Face {
                 strikeout_thickness: 102.0 / 2048.0,
                 subscript: 286.0 / 2048.0,
                 superscript: 983.0 / 2048.0,
+                subscript_size: 1433.0 / 2048.0,
+                superscript_size: 1433.0 / 2048.0,
             },
             hinting: Mutex::default(),
         }
@@ -237,19 +258,25 @@ impl Face {
             metrics.underline.unwrap_or_default(),
             metrics.strikeout.unwrap_or_default(),
         );
-        let scripts = font.os2().map_or((units / 7.0, units / 3.0), |os2| {
-            (
-                f64::from(os2.y_subscript_y_offset()),
-                f64::from(os2.y_superscript_y_offset()),
-            )
+        // What fonts without this table have is usual.
+        let scripts = font.os2().map_or([0.14, 0.48, 0.7, 0.7], |os2| {
+            [
+                os2.y_subscript_y_offset(),
+                os2.y_superscript_y_offset(),
+                os2.y_subscript_y_size(),
+                os2.y_superscript_y_size(),
+            ]
+            .map(|of| f64::from(of) / units)
         });
         let decorations = Decorations {
             underline_top: f64::from(-underline.offset) / units,
             underline_thickness: f64::from(underline.thickness) / units,
             strikeout_top: f64::from(strikeout.offset) / units,
             strikeout_thickness: f64::from(strikeout.thickness) / units,
-            subscript: scripts.0 / units,
-            superscript: scripts.1 / units,
+            subscript: scripts[0],
+            superscript: scripts[1],
+            subscript_size: scripts[2].clamp(0.1, 2.0),
+            superscript_size: scripts[3].clamp(0.1, 2.0),
         };
         Ok(Face {
             index,

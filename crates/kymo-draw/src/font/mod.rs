@@ -9,6 +9,7 @@ pub(crate) use face::{Face, Glyph, GlyphKey, Verb};
 
 use crate::glyphs::{self, Mask};
 use crate::layout::Rotation;
+use crate::png::Scratch;
 use crate::{DrawError, TextMode};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -147,6 +148,8 @@ struct State {
     /// Outlines as SVG has them.
     symbols: HashMap<Turned, Arc<str>>,
     warnings: BTreeSet<String>,
+    /// Memory for the next PNG.
+    scratch: Scratch,
 }
 
 impl Default for Fonts {
@@ -235,6 +238,7 @@ impl Fonts {
             default_family: std::mem::take(&mut state.default_family),
             installed: state.installed.take(),
             warnings: std::mem::take(&mut state.warnings),
+            scratch: std::mem::take(&mut state.scratch),
             ..State::default()
         };
         for (family, bold, italic, id) in added {
@@ -277,6 +281,16 @@ impl Fonts {
             }
             _ => advance,
         }
+    }
+
+    /// Memory of the picture before, to be given back.
+    pub(crate) fn take_scratch(&self) -> Scratch {
+        std::mem::take(&mut self.state().scratch)
+    }
+
+    pub(crate) fn keep_scratch(&self, mut scratch: Scratch) {
+        scratch.trim();
+        self.state().scratch = scratch;
     }
 
     pub(crate) fn warn(&self, warning: String) {

@@ -161,8 +161,10 @@ fn between(stops: &[(f64, Colour)], offset: f64) -> Colour {
 }
 
 impl Canvas {
-    /// A transparent canvas.
-    pub(super) fn new(width: u32, height: u32) -> Canvas {
+    /// A transparent canvas, whose pixels may be in memory that was used before.
+    pub(super) fn new(width: u32, height: u32, mut pixels: Vec<[u8; 4]>) -> Canvas {
+        pixels.clear();
+        pixels.resize(width as usize * height as usize, [0; 4]);
         let limits = Bounds {
             left: 0,
             top: 0,
@@ -172,7 +174,7 @@ impl Canvas {
         Canvas {
             width,
             height,
-            pixels: vec![[0; 4]; width as usize * height as usize],
+            pixels,
             clips: vec![Clip {
                 limits,
                 coverage: None,
@@ -206,7 +208,7 @@ impl Canvas {
                     ),
                 },
                 Item::Text(text) => {
-                    let (runs, rotation) = layout::place(fonts, text, zoom);
+                    let (runs, rotation) = layout::place(fonts, text, zoom, options.text_mode);
                     for run in runs {
                         if let Some((path, colour)) = &run.background {
                             self.paint(
@@ -255,13 +257,15 @@ impl Canvas {
         }
         let width = self.width as usize;
         let mut coverage = vec![0; self.pixels.len()];
-        polygons.cover(outer.limits, true, |y, x, row| {
-            let begin = y as usize * width + x as usize;
-            for (index, level) in row.iter().enumerate() {
-                coverage[begin + index] = match &outer.coverage {
-                    Some(outer) => times(outer[begin + index], *level),
-                    None => *level,
-                };
+        polygons.cover(outer.limits, true, |rows, x, row| {
+            for y in rows {
+                let begin = y as usize * width + x as usize;
+                for (index, level) in row.iter().enumerate() {
+                    coverage[begin + index] = match &outer.coverage {
+                        Some(outer) => times(outer[begin + index], *level),
+                        None => *level,
+                    };
+                }
             }
         });
         self.clips.push(Clip {
@@ -274,28 +278,34 @@ impl Canvas {
         let width = self.width as usize;
         let clip = self.clips.len() - 1;
         let (clip, pixels) = (&self.clips[clip], &mut self.pixels);
-        polygons.cover(clip.limits, smooth, |y, x, row| {
-            let begin = y as usize * width + x as usize;
-            let pixels = &mut pixels[begin..begin + row.len()];
+        polygons.cover(clip.limits, smooth, |rows, x, row| {
             if let (Shade::Solid(colour), None) = (shade, &clip.coverage) {
-                let mut done = 0;
+                let mut at = x as usize;
                 for run in row.chunk_by(|a, b| a == b) {
-                    let targets = &mut pixels[done..done + run.len()];
-                    done += run.len();
-                    if run[0] > 0 {
-                        paint_all(targets, *colour, run[0]);
+                    let columns = at..at + run.len();
+                    at = columns.end;
+                    if run[0] == 0 {
+                        continue;
+                    }
+                    for y in rows.clone() {
+                        let row = &mut pixels[y as usize * width..];
+                        paint_all(&mut row[columns.clone()], *colour, run[0]);
                     }
                 }
                 return;
             }
-            for (index, (target, level)) in pixels.iter_mut().zip(row).enumerate() {
-                let level = match &clip.coverage {
-                    Some(coverage) => times(coverage[begin + index], *level),
-                    None => *level,
-                };
-                if level > 0 {
-                    let colour = shade.at(x + index as i32, y);
-                    paint_all(std::slice::from_mut(target), colour, level);
+            for y in rows {
+                let begin = y as usize * width + x as usize;
+                let pixels = &mut pixels[begin..begin + row.len()];
+                for (index, (target, level)) in pixels.iter_mut().zip(row).enumerate() {
+                    let level = match &clip.coverage {
+                        Some(coverage) => times(coverage[begin + index], *level),
+                        None => *level,
+                    };
+                    if level > 0 {
+                        let colour = shade.at(x + index as i32, y);
+                        paint_all(std::slice::from_mut(target), colour, level);
+                    }
                 }
             }
         });

@@ -43,6 +43,9 @@ impl Known {
 /// Values that the series of a graph have at most together.
 const MOST_VALUES: usize = 1 << 26;
 
+/// A shift that leads out of all times, in seconds.
+const MOST_SHIFT: i64 = 1 << 59;
+
 /// The room that series have left.
 struct Room(usize);
 
@@ -157,10 +160,12 @@ impl Script {
                     let Known::Series(series) = &mut known[*variable] else {
                         continue;
                     };
-                    // Whole rows; it takes the place of the shift before.
-                    let by = by.saturating_sub(by % series.step());
+                    // Whole rows; it takes the place of the shift before, which leaves nothing behind if it is
+                    // exact.
+                    let by = by.clamp(-MOST_SHIFT, MOST_SHIFT);
+                    let by = by - by % series.step();
                     let before = shifts.insert(*variable, by).unwrap_or(0);
-                    series.shift(by.saturating_sub(before));
+                    series.shift(by - before);
                 }
             }
         }

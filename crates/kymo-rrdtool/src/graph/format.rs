@@ -2,9 +2,7 @@
 
 use std::iter;
 
-use jiff::fmt::strtime::{BrokenDownTime, Config, PosixCustom};
-
-use crate::{Failure, LocalZone};
+use crate::Failure;
 
 /// Fields are not wider, and have no more decimals.
 const MAX_FIELD: usize = 512;
@@ -215,7 +213,7 @@ pub(crate) fn scale(value: f64, base: f64) -> (f64, &'static str) {
     (base.powf(power), symbol)
 }
 
-/// A conversion of [`date`] or [`duration`]: what is between `%` and its letter, and the letter.
+/// A conversion of a date or of [`duration`]: what is between `%` and its letter, and the letter.
 fn conversions(format: &str) -> impl Iterator<Item = Result<(&str, char), &str>> {
     let mut rest = format;
     iter::from_fn(move || {
@@ -240,35 +238,6 @@ fn conversions(format: &str) -> impl Iterator<Item = Result<(&str, char), &str>>
         rest = &rest[end + letter.len_utf8()..];
         Some(Ok((options, letter)))
     })
-}
-
-/// C's `strftime`, with English names. What is not a conversion stays as it is.
-pub(crate) fn date(format: &str, seconds: i64, zone: &LocalZone) -> String {
-    let time = BrokenDownTime::from(&zone.zoned(seconds));
-    let config = Config::new().custom(PosixCustom::new());
-    let mut text = String::new();
-    for conversion in conversions(format) {
-        let (options, letter) = match conversion {
-            Ok(found) => found,
-            Err(literal) => {
-                text.push_str(literal);
-                continue;
-            }
-        };
-        let options: String = options
-            .chars()
-            .filter(|char| !"EO".contains(*char))
-            .collect();
-        let wide = options.trim_start_matches(|char: char| "-_0^#".contains(char));
-        let too_wide = wide.parse().is_ok_and(|width: usize| width > 99);
-        let one = format!("%{options}{letter}");
-        let is_known = "aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyYzZ%".contains(letter);
-        match time.to_string_with_config(&config, &one) {
-            Ok(shown) if is_known && !too_wide => text.push_str(&shown),
-            _ => text.push_str(&one),
-        }
-    }
-    text
 }
 
 /// A date that does not exist: dashes in the form of its format.
@@ -419,16 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_those_of_strftime() {
-        let zone = LocalZone::posix("UTC0").unwrap();
-        for (format, expected) in [
-            ("%Y-%m-%d %H:%M", "2023-11-14 22:13"),
-            ("Week %V %q%", "Week 46 %q%"),
-            ("%a %d %b '%g", "Tue 14 Nov '23"),
-            ("%X %-d %OH", "22:13:20 14 22"),
-        ] {
-            assert_eq!(date(format, 1_700_000_000, &zone), expected);
-        }
+    fn dates_that_do_not_exist_are_dashes() {
         assert_eq!(
             no_date("%Y-%m-%d %H:%M at %A%%"),
             "-------- --:-- at -%".replace("--------", "----------")

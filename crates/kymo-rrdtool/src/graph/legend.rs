@@ -219,9 +219,12 @@ impl Legend {
                 }
             }
         };
+        // The first and the last line change places, wherever lines between them are: `\u` leads back.
         let entries = &mut self.entries[range];
-        let ys = || entries.iter().map(|entry| entry.y);
-        let sum = ys().fold(f64::INFINITY, f64::min) + ys().fold(f64::NEG_INFINITY, f64::max);
+        let sum = match (entries.first(), entries.last()) {
+            (Some(first), Some(last)) => first.y + last.y,
+            _ => return,
+        };
         for entry in entries {
             entry.y = sum - entry.y;
         }

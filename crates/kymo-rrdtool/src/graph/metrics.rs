@@ -2,7 +2,7 @@
 
 use kymo_draw::{Colour, Font, Fonts, TabStops, Text};
 
-use super::options::{GraphOptions, TextKind};
+use super::options::{GraphOptions, TextKind, YGrid};
 
 /// Measures texts in the fonts that options choose.
 pub(crate) struct Metrics<'o> {
@@ -43,13 +43,28 @@ impl<'o> Metrics<'o> {
         }
     }
 
-    /// Where tab stops are.
+    /// Where tab stops are. rrdtool sets them when it first measures a text: that of the y axis, or else that of the
+    /// legend, whose left counts.
     pub(crate) fn tabs(&self) -> TabStops {
-        let legend = self.options.font(TextKind::Legend).size;
-        let step = (self.options.tab_width + (legend * 2.0).trunc())
-            .trunc()
-            .max(1.0);
-        TabStops { first: step, step }
+        let border = (self.options.font(TextKind::Legend).size * 2.0).trunc();
+        let step = self.options.tab_width;
+        let measures_axis =
+            self.options.units_length.is_some() || self.options.y_grid != YGrid::None;
+        let left = if measures_axis {
+            0.0
+        } else {
+            (border % step).trunc()
+        };
+        let stop = |number: f64| (step * number - left + border).trunc();
+        let first = stop(1.0).max(1.0);
+        TabStops {
+            first,
+            step: match measures_axis {
+                // One stop is set; the next ones are as far from each other as it is from the left.
+                true => first,
+                false => (stop(2.0) - first).max(1.0),
+            },
+        }
     }
 
     /// The width of a text, in pixels.
@@ -60,12 +75,12 @@ impl<'o> Metrics<'o> {
         }
         let mut font = self.font(kind);
         font.size *= zoom;
-        let stop = self.tabs().step;
+        let tabs = self.tabs();
         let mut lines = text.split('\n').map(|line| {
             let mut parts = line.split('\t');
             let first = parts.next().unwrap_or_default();
             parts.fold(self.fonts.text_width(&font, first) / zoom, |at, part| {
-                let at = ((at / stop).floor() + 1.0) * stop;
+                let at = tabs.after(at);
                 at + self.fonts.text_width(&font, part) / zoom
             })
         });

@@ -7,6 +7,7 @@
 
 mod colour;
 mod compute;
+mod dates;
 mod draw;
 pub(crate) mod elements;
 mod format;
@@ -25,7 +26,7 @@ mod words;
 mod x_axis;
 mod y_axis;
 
-pub(crate) use format::date;
+pub(crate) use dates::date;
 pub(crate) use script::Script;
 
 use kymo_machine::Machine;

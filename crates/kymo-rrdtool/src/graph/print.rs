@@ -1,6 +1,7 @@
 //! What PRINT and GPRINT say.
 
 use super::compute::Known;
+use super::dates::{date, universal_date};
 use super::elements::{Form, Kind, Text};
 use super::format::{self, Symbol};
 use super::script::Script;
@@ -29,7 +30,6 @@ impl Texts {
             factor: None,
             symbol: "",
         };
-        let utc = LocalZone::gmt();
         for element in &script.elements {
             let mut below = None;
             if let Kind::Print { text, graphic } = &element.kind {
@@ -46,11 +46,11 @@ impl Texts {
                         format.format(value, symbol)
                     }
                     Form::Date(format) => match time {
-                        Some(time) => format::date(format, time, zone),
+                        Some(time) => date(format, time, zone),
                         None => format::no_date(format),
                     },
                     Form::Timestamp(format) if value.is_finite() => {
-                        format::date(format, value as i64, &utc)
+                        universal_date(format, value as i64, zone)
                     }
                     Form::Timestamp(_) => format::number("%.0lf", value),
                     Form::Duration(format) => format::duration(format, value),

@@ -168,7 +168,8 @@ impl Range {
             None => digits,
         };
         self.factor = options.base.powf(digits);
-        self.view = self.factor / options.base.powf(shown);
+        // rrdtool keeps it as a `float`.
+        self.view = f64::from((self.factor / options.base.powf(shown)) as f32);
         let place = shown + 8.0;
         self.symbol = match (0.0..SYMBOLS.len() as f64).contains(&place) {
             true => SYMBOLS[place as usize],

@@ -3,7 +3,7 @@
 use kymo_rrd::rpn::{Series, greatest_divisor};
 use kymo_text::Line;
 
-use super::format::date;
+use super::dates::date;
 use super::{Bounds, Notes};
 use crate::{Failure, LocalZone};
 

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use super::colour::Colour;
+use super::dates::date;
 use super::elements::Kind;
-use super::format::date;
 use super::interactive::name;
 use super::layout::Layout;
 use super::options::{GraphOptions, Part};

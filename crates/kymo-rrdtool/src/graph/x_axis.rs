@@ -1,6 +1,6 @@
 //! The time axis: where its lines are, and what is written below them.
 
-use super::format::date;
+use super::dates::date;
 use super::options::XGrid;
 use crate::times::Clock;
 use crate::times::calendar::Calendar;

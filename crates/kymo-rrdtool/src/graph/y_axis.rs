@@ -1,6 +1,7 @@
 //! The value axis: where its lines are, and what is written beside them.
 
-use super::format::{date, duration, scale};
+use super::dates::universal_date;
+use super::format::{duration, scale};
 use super::options::{AxisForm, GraphOptions, TextKind, YGrid};
 use super::scale::{Range, Transform, nearly_equal};
 use crate::LocalZone;
@@ -215,7 +216,7 @@ impl YAxis<'_> {
     /// A value as a time or a duration.
     fn other(&self, form: &AxisForm, value: f64) -> String {
         match form {
-            AxisForm::Timestamp(format) => date(format, value as i64, self.zone),
+            AxisForm::Timestamp(format) => universal_date(format, value as i64, self.zone),
             AxisForm::Duration(format) => duration(format, value),
             AxisForm::Number(_) => String::new(),
         }

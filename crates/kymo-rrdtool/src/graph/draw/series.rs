@@ -12,7 +12,12 @@ use super::Drawing;
 /// point. Most values are those of the pixel before.
 pub(super) fn simplified(path: Path, zoom: f64) -> Path {
     let fixed = |point: Point| {
-        let part = |value: f64| (value * zoom * 256.0).round() as i64;
+        // In the lowest bits of this sum is the whole number: much less work than a call of the library.
+        const WHOLE: f64 = 6_755_399_441_055_744.0;
+        let part = |value: f64| {
+            let value = (value * zoom).clamp(-4e6, 4e6) * 256.0;
+            i64::from((value + WHOLE).to_bits() as i32)
+        };
         (part(point.x), part(point.y))
     };
     let mut segments: Vec<Segment> = Vec::with_capacity(path.segments.len());
@@ -254,19 +259,18 @@ impl Drawing<'_> {
         let edge = lower[1..].iter().map(|&at| (xs[at], lows[at]));
         let edge = edge.chain(upper.iter().map(|&at| (xs[at], highs[at])));
         for (next, y) in edge {
-            let end = f64::midpoint(before, y);
-            self.faded((x, lows[0]), (next, y), end, (colour, *second), *length);
+            self.faded((x, lows[0]), (next, y), before, (colour, *second), *length);
             (x, before) = (next, y);
         }
     }
 
-    /// A rectangle whose colours go from `colours.1` at its base to `colours.0` at the y coordinate `end`, which is
-    /// not moved to pixels.
+    /// A rectangle whose colours go from `colours.1` at its base to `colours.0` in the middle between its upper edge
+    /// and `before`, the edge of the rectangle before, which rrdtool does not move to pixels.
     fn faded(
         &mut self,
         from: (f64, f64),
         to: (f64, f64),
-        end: f64,
+        before: f64,
         colours: (Colour, Colour),
         length: f64,
     ) {
@@ -274,6 +278,7 @@ impl Drawing<'_> {
         if from.x == to.x || from.y == to.y {
             return;
         }
+        let end = f64::midpoint(before, to.y);
         let (begin, end) = match length {
             _ if length < 0.0 => (from.y, from.y + length),
             _ if length > 0.0 => (end + length, end),
