@@ -98,4 +98,46 @@ mod with_tables {
         assert_eq!(code, 3);
         assert!(errors.contains("demo%3Aints/part-0.parquet"), "{errors}");
     }
+
+    #[test]
+    fn options_choose_of_tables_what_they_choose_of_the_trace() {
+        let place = tempfile::tempdir().unwrap();
+        let run = |words: &[&str]| kymo_in(place.path(), words);
+        let input = example("lttng-small");
+        let input = input.to_str().unwrap();
+        let (code, _, errors) = run(&["convert", input, "-o", "tables.parquet"]);
+        assert_eq!(code, 0, "{errors}");
+        for options in [
+            &["--begin=2026-11-21T09:04:23.08Z"][..],
+            &["--end=2026-11-21T09:04:23.08Z"],
+            &[
+                "--clock-gmt",
+                "--begin=2026-11-21 09:04:23.077",
+                "--end=2026-11-21 09:04:23.079",
+            ],
+            &["--begin=+1ms", "--end=+3ms"],
+            &["--clock-gmt", "--begin=09:04:23.08"],
+            &["--begin=1795251864.08", "--clock-offset=1"],
+            &["--begin=2026-11-21T09:04:23.08Z", "--offset=.=1s"],
+            &["--event=demo:s*"],
+            &["--event=demo:sched", "--where=next_prio > 10", "--after=1"],
+            &["--event=demo:ints", "--end=2026-11-21T09:04:23.077Z"],
+            &["--begin=2030-01-01"],
+        ] {
+            let printed = |path: &str| {
+                let mut words = vec!["print"];
+                let offset = format!("--offset={path}=1s");
+                words.extend(options.iter().map(|of| match of.starts_with("--offset=") {
+                    true => &*offset,
+                    false => of,
+                }));
+                words.push(path);
+                let (code, text, errors) = run(&words);
+                (code, text, errors.replace(path, "PATH"))
+            };
+            let of_trace = printed(input);
+            assert_eq!(of_trace.0, 0, "{options:?}: {}", of_trace.2);
+            assert_eq!(printed("tables.parquet"), of_trace, "{options:?}");
+        }
+    }
 }
