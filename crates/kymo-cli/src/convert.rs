@@ -1,5 +1,6 @@
 //! `kymo convert`.
 
+mod pieces;
 #[cfg_attr(not(feature = "arrow"), path = "convert/no_tables.rs")]
 mod tables;
 
@@ -17,17 +18,18 @@ use kymo::convert::elog::{Elog, ElogPlan};
 use kymo::convert::jsonl::Jsonl;
 use kymo::convert::perfetto::Perfetto;
 use kymo::convert::rrd::{self, Rrd};
-use kymo::convert::{Losses, Pieces, TrackBinding, TrackOptions, UnknownField};
+use kymo::convert::{Losses, TrackBinding, TrackOptions, UnknownField};
 use kymo::filter::{Filter, Query, nearest};
 use kymo::pipeline::{self, Output, Summary, Watched};
 use kymo::show::{Sink, WallOptions};
 use kymo::{AnyRecording, Discarded};
 use kymo_cpel::write;
 use kymo_ctf::class::Dialect;
-use kymo_io::{Access, Bytes, Replace, replace};
+use kymo_io::{Replace, replace};
 use kymo_machine::ByteOrder;
-use kymo_model::{FaultReport, Recording};
+use kymo_model::FaultReport;
 
+pub(crate) use self::pieces::cut_pieces;
 use crate::args::convert::{Convert, To};
 use crate::args::{Selection, Times};
 use crate::ctf;
@@ -104,48 +106,6 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     };
     let unexplained = (!is_explained).then_some(&wanted);
     job.ended(done, unexplained, outcome, &opens_with(&args.output, to))
-}
-
-/// Writes a file again with the events that are chosen, where these are [pieces](Pieces) of it.
-pub(crate) fn cut_pieces(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failure> {
-    if is_stdout(&args.output) {
-        let problem = "error: a part of a file is not written to standard output\nhint: specify a file with `-o`";
-        return Err(Failure::Usage(problem.to_owned()));
-    }
-    refuse_file(&args.output, args.force)?;
-    let inputs = whole_inputs(&args.input, args.work.strict, terminal)?;
-    let [only] = &inputs.recordings[..] else {
-        let problem = "error: these recordings are files of their own\nhint: cut one at a time";
-        return Err(Failure::Usage(problem.to_owned()));
-    };
-    // As any output that is one file.
-    refuse_found_input(args, To::Cpel, &inputs.recordings)?;
-    let wanted = Wanted::new(&args.selection, inputs.gmt);
-    let filter = wanted.filter(&inputs.recordings, terminal)?;
-    let is_explained = wanted.warn(&inputs, &filter, terminal);
-    let outcome = tell_opening_faults(&inputs, terminal);
-    if args.work.strict && outcome != Outcome::Good {
-        return Ok(outcome);
-    }
-    let path = only.path();
-    let bytes = Bytes::open(path, Access::Sequential)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-    let job = Job {
-        args,
-        terminal,
-        inputs: &inputs,
-        filter: &filter,
-    };
-    let wall = WallOptions {
-        gmt: inputs.gmt,
-        ..WallOptions::default()
-    };
-    let done = job.gather(Pieces::new(wall), |pieces, mut out| {
-        pieces.write(only, &bytes, &mut out)
-    });
-    let unexplained = (!is_explained).then_some(&wanted);
-    let opens_with = format!("`kymo print {}` prints it", args.output.display());
-    job.ended(done, unexplained, outcome, &opens_with)
 }
 
 /// Reports what the recorders of the inputs discarded.

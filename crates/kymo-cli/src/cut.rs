@@ -81,10 +81,21 @@ fn as_convert(args: Cut, more: Vec<OsString>) -> Result<Convert, Failure> {
     })
 }
 
+/// Whether a recording is a Parquet file or a directory of them, as `kymo convert` writes it.
+fn is_parquet(path: &Path) -> bool {
+    let is_one = |path: &Path| path.extension().is_some_and(|ending| ending == "parquet");
+    let is_class = |path: &Path| {
+        let name = path.file_name().unwrap_or_default();
+        name.to_string_lossy().starts_with("class=")
+    };
+    let mut entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let is_part = |path: &Path| is_one(path) || is_class(path);
+    is_one(path) || entries.any(|entry| is_part(&entry.path()))
+}
+
 /// The format that a recording has, as `kymo convert --to` names it.
 fn format_of(of: &AnyRecording) -> Result<&'static str, Failure> {
     let path = of.path();
-    let is_parquet = |path: &Path| path.extension().is_some_and(|ending| ending == "parquet");
     let dialect = match of {
         AnyRecording::Cpel(_) => return Ok("cpel"),
         AnyRecording::Elog(_) => return Ok("elog"),

@@ -53,6 +53,26 @@ mod with_tables {
     }
 
     #[test]
+    fn a_part_of_tables_is_tables() {
+        let place = tempfile::tempdir().unwrap();
+        let input = example("lttng-small");
+        let input = input.to_str().unwrap();
+        let run = |words: &[&str]| {
+            let (code, out, errors) = kymo_in(place.path(), words);
+            assert_eq!(code, 0, "{words:?}: {errors}");
+            out
+        };
+        let chosen = ["--where", "u16 > 100"];
+        run(&["convert", input, "-o", "tables", "--to", "parquet"]);
+        run(&[&["cut", "tables", "-o", "part"][..], &chosen].concat());
+        let print = ["print", "--clock-gmt", "--no-delta"];
+        let part = run(&[&print[..], &["part"]].concat());
+        assert_eq!(part, run(&[&print[..], &["tables"], &chosen].concat()));
+        assert!(part.lines().count() > 10, "{part}");
+        assert!(place.path().join("part/class=demo%3Aints").is_dir());
+    }
+
+    #[test]
     fn a_stream_goes_to_a_file_or_to_standard_output() {
         let place = tempfile::tempdir().unwrap();
         let input = example("lttng-small");

@@ -7,8 +7,9 @@ use kymo_time::Timestamp;
 
 use super::breakdown::{Breakdown, Span};
 use super::events::Error;
+use super::feed::{Feed, Whole};
 use super::group::{GroupBy, GroupValue, Groups, by_json, joined};
-use super::run::{Analysis, Coverage, Feed, Occurrence, Options, Question, SEEN, Whole, run_feed};
+use super::run::{Analysis, Coverage, Occurrence, Options, Question, SEEN, run_feed};
 use super::text::{number_json, percent, times_json};
 use super::tracks::TrackBy;
 use crate::AnyRecording;

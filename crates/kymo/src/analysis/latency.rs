@@ -10,12 +10,13 @@ use kymo_time::Timestamp;
 
 use super::breakdown::{Breakdown, GroupTable, Span};
 use super::events::{Error, EventPattern};
+use super::feed::{Feed, Whole};
 use super::histogram::Histogram;
 use super::moments::Moments;
 use super::pending::Pending;
 use super::profile::MOST_DEPTH;
 use super::run::{
-    Analysis, BEGINS, Coverage, ENDS, Extra, Feed, Occurrence, Options, Question, Whole, run_feed,
+    Analysis, BEGINS, Coverage, ENDS, Extra, Occurrence, Options, Question, run_feed,
 };
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;

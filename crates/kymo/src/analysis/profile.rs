@@ -1,5 +1,7 @@
 //! Profiles: nested calls, the time in each and in those that it calls.
 
+mod show;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::BuildHasher;
@@ -7,20 +9,18 @@ use std::hash::BuildHasher;
 use foldhash::fast::RandomState;
 use kymo_model::Recording;
 
-use super::breakdown::{Breakdown, GroupTable, PERCENTILES, Span};
+use super::breakdown::{Breakdown, GroupTable, Span};
 use super::events::{Error, EventPattern};
+use super::feed::{Feed, Whole};
 use super::histogram::Histogram;
-use super::moments::{Drift, Moments};
+use super::moments::Moments;
 use super::run::{
-    Analysis, BEGINS, Coverage, ENDS, Extra, Feed, Occurrence, Options, Question, Role, SEEN,
-    Whole, run_feed,
+    Analysis, BEGINS, Coverage, ENDS, Extra, Occurrence, Options, Question, Role, SEEN, run_feed,
 };
-use super::text::{duration, float_json, in_unit, number_json, percent, some_in_unit, unit_of};
 use super::tracks::TrackBy;
 use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
 use crate::pipeline::Select;
-use crate::report::{Json, Style, Table};
 use crate::tracks::{Fields, Interner, Key, OTHERS, OpenSlices, RowKey, SliceKeys, TrackTable};
 
 /// Calls that are open on one track; those within are left out.
@@ -597,194 +597,5 @@ impl Profile {
     fn mean(&self) -> Option<f64> {
         let count = self.count();
         (count > 0).then(|| self.own() as f64 / count as f64)
-    }
-
-    /// One object, its durations in nanoseconds: `events`, `untimed`, `discarded_events`, `discarded_packets`,
-    /// `calls`, `self`, `mean`, `span`, `unmatched_enters`, `unmatched_exits`, `too_deep`,
-    /// `backwards`, `keys` (each with `key`, `calls`, `self`, `total`, `mean`, `deviation`,
-    /// `min`, `p50`, `p95`, `p99`, `max`, `offset`, `slope`, `correlation`, and with a call graph `callers` and `callees`,
-    /// each with `key`, `calls`, `self`, `total`) and `faults`.
-    pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Json::default();
-        json.begin_report();
-        self.coverage.begin_json(&mut json);
-        number_json("calls", self.count(), &mut json);
-        number_json("self", self.own(), &mut json);
-        float_json("mean", self.mean(), &mut json);
-        for (key, number) in [
-            ("span", self.span),
-            ("unmatched_enters", self.unmatched_enters),
-            ("unmatched_exits", self.unmatched_exits),
-            ("too_deep", self.too_deep),
-            ("backwards", self.backwards),
-        ] {
-            number_json(key, number, &mut json);
-        }
-        let (callers, callees) = self.edges_of();
-        json.key("keys");
-        json.begin_array();
-        for (position, of) in self.keys.iter().enumerate().take(self.most) {
-            let (own, drift) = (&of.own, of.own.drift());
-            json.begin_object();
-            json.key("key");
-            json.text(of.key.as_bytes());
-            number_json("calls", own.count(), &mut json);
-            number_json("self", own.total(), &mut json);
-            number_json("total", of.total, &mut json);
-            float_json("mean", own.mean(), &mut json);
-            float_json("deviation", own.deviation(), &mut json);
-            number_json("min", own.min(), &mut json);
-            for (key, thousandths) in PERCENTILES {
-                json.key(key);
-                json.optional_number(of.histogram.percentile(thousandths));
-            }
-            number_json("max", own.max(), &mut json);
-            float_json("offset", drift.map(|drift| drift.offset), &mut json);
-            float_json("slope", drift.map(|drift| drift.slope), &mut json);
-            let correlation = drift.and_then(|drift| drift.correlation);
-            float_json("correlation", correlation, &mut json);
-            if self.call_graph {
-                self.edges_json("callers", &callers[position], &mut json);
-                self.edges_json("callees", &callees[position], &mut json);
-            }
-            json.end_object();
-        }
-        json.end_array();
-        if let Some(groups) = &self.groups {
-            groups.to_json(&mut json);
-        }
-        self.coverage.end_json(&mut json);
-        json.end_object();
-        json.finish()
-    }
-
-    /// For each key the positions of the edges by which it is called, and of those by which it calls.
-    fn edges_of(&self) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
-        let mut callers = vec![Vec::new(); self.keys.len()];
-        let mut callees = callers.clone();
-        for (position, of) in self.edges.iter().enumerate() {
-            callers[of.callee].push(position);
-            if let Some(caller) = of.caller {
-                callees[caller].push(position);
-            }
-        }
-        (callers, callees)
-    }
-
-    fn edges_json(&self, name: &str, edges: &[usize], json: &mut Json) {
-        json.key(name);
-        json.begin_array();
-        for of in edges.iter().map(|&position| &self.edges[position]) {
-            let other = if name == "callers" {
-                of.caller
-            } else {
-                Some(of.callee)
-            };
-            json.begin_object();
-            json.key("key");
-            match other {
-                Some(other) => json.text(self.keys[other].key.as_bytes()),
-                None => json.null(),
-            }
-            number_json("calls", of.calls, json);
-            number_json("self", of.own, json);
-            number_json("total", of.total, json);
-            json.end_object();
-        }
-        json.end_array();
-    }
-
-    /// A line for each key, with its callers and callees below.
-    fn call_graph_text(&self, style: &Style) -> String {
-        let means = self.keys.iter().filter_map(|of| of.own.mean());
-        let unit = unit_of(means.fold(0.0, f64::max));
-        let mut table = Table::default();
-        let columns = ["calls", "self", "total"];
-        table.header(&super::with_unit(&columns, 1, unit, "callers and callees"));
-        let (callers, callees) = self.edges_of();
-        for (position, of) in self.keys.iter().enumerate().take(self.most) {
-            let mut row = |calls: u64, own: u64, total: u64, name: String| {
-                table.row([
-                    style.count(calls),
-                    in_unit(own as f64, unit),
-                    in_unit(total as f64, unit),
-                    name,
-                ]);
-            };
-            row(of.own.count(), of.own.total(), of.total, of.key.clone());
-            for edge in callers[position].iter().map(|&edge| &self.edges[edge]) {
-                let caller = edge.caller.map(|caller| self.keys[caller].key.as_str());
-                let name = format!("  <- {}", caller.unwrap_or("(outermost)"));
-                row(edge.calls, edge.own, edge.total, name);
-            }
-            for edge in callees[position].iter().map(|&edge| &self.edges[edge]) {
-                let name = format!("  -> {}", self.keys[edge.callee].key);
-                row(edge.calls, edge.own, edge.total, name);
-            }
-        }
-        table.fit(&[true, true, true, false], style)
-    }
-
-    /// A summary and a table of all keys.
-    pub fn to_text(&self, style: &Style) -> Vec<u8> {
-        let mut summary = Table::default();
-        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
-        row("calls", style.count(self.count()));
-        row("time in calls", duration(self.own()));
-        row("time of the recordings", duration(self.span));
-        row(
-            "share in calls (%)",
-            percent(self.own() as f64, self.span as f64),
-        );
-        row("unmatched enters", style.count(self.unmatched_enters));
-        row("unmatched exits", style.count(self.unmatched_exits));
-        if self.too_deep > 0 {
-            row("left out, too many at a time", style.count(self.too_deep));
-        }
-        if self.backwards > 0 {
-            row("left out, time went back", style.count(self.backwards));
-        }
-        self.coverage.rows(style, &mut row);
-        let mut text = summary.align(&[false, true]);
-        if let Some(groups) = &self.groups {
-            text.push('\n');
-            text += &groups.to_text(self.own(), style);
-        } else if !self.keys.is_empty() {
-            let means = self.keys.iter().filter_map(|of| of.own.mean());
-            let unit = unit_of(means.fold(0.0, f64::max));
-            let mut table = Table::default();
-            let columns = [
-                "calls", "%", "R", "self", "total", "mean", "max", "offset", "slope",
-            ];
-            table.header(&super::with_unit(&columns, 3, unit, &self.title));
-            for of in self.keys.iter().take(self.most) {
-                let drift = of.own.drift();
-                let of_drift = |value: fn(Drift) -> f64| some_in_unit(drift.map(value), unit);
-                let correlation = drift.and_then(|drift| drift.correlation);
-                table.row([
-                    style.count(of.own.count()),
-                    percent(of.own.total() as f64, self.own() as f64),
-                    correlation.map_or("-".to_string(), |r| format!("{r:.3}")),
-                    in_unit(of.own.total() as f64, unit),
-                    in_unit(of.total as f64, unit),
-                    some_in_unit(of.own.mean(), unit),
-                    in_unit(of.own.max() as f64, unit),
-                    of_drift(|drift| drift.offset),
-                    of_drift(|drift| drift.slope),
-                    of.key.clone(),
-                ]);
-            }
-            text.push('\n');
-            let mut right = [true; 10];
-            right[9] = false;
-            // Where lines are short: how calls change over time, then the longest and the mean.
-            text += &table.fit_without(&[8, 7, 2, 6, 5], &right, style);
-            if self.call_graph {
-                text.push('\n');
-                text += &self.call_graph_text(style);
-            }
-        }
-        text += &self.coverage.faults_text(style);
-        text.into_bytes()
     }
 }

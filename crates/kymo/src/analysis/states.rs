@@ -5,11 +5,10 @@ use std::collections::HashMap;
 
 use super::breakdown::{Breakdown, GroupTable, Span};
 use super::events::{Error, EventPattern};
+use super::feed::{Feed, Whole};
 use super::moments::Moments;
 use super::pending::Pending;
-use super::run::{
-    Analysis, BEGINS, Coverage, Extra, Feed, Occurrence, Options, Question, Whole, run_feed,
-};
+use super::run::{Analysis, BEGINS, Coverage, Extra, Occurrence, Options, Question, run_feed};
 use super::text::{
     duration, float_json, in_unit, number_json, percent, some_in_unit, track_json, unit_of,
 };

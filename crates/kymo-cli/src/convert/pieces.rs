@@ -1,0 +1,56 @@
+//! `kymo cut` of files whose events are pieces of them.
+
+use std::io;
+
+use kymo::convert::Pieces;
+use kymo::show::WallOptions;
+use kymo_io::{Access, Bytes};
+use kymo_model::Recording;
+
+use super::{Job, is_stdout, refuse_found_input};
+use crate::args::convert::{Convert, To};
+use crate::open::{Wanted, tell_opening_faults, whole_inputs};
+use crate::outputs::refuse_file;
+use crate::terminal::{Failure, Outcome, Terminal};
+
+/// Writes a file again with the events that are chosen, where these are [pieces](Pieces) of it.
+pub(crate) fn cut_pieces(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failure> {
+    if is_stdout(&args.output) {
+        let problem = "error: a part of a file is not written to standard output\nhint: specify a file with `-o`";
+        return Err(Failure::Usage(problem.to_owned()));
+    }
+    refuse_file(&args.output, args.force)?;
+    let inputs = whole_inputs(&args.input, args.work.strict, terminal)?;
+    let [only] = &inputs.recordings[..] else {
+        let problem = "error: these recordings are files of their own\nhint: cut one at a time";
+        return Err(Failure::Usage(problem.to_owned()));
+    };
+    // As any output that is one file.
+    refuse_found_input(args, To::Cpel, &inputs.recordings)?;
+    let wanted = Wanted::new(&args.selection, inputs.gmt);
+    let filter = wanted.filter(&inputs.recordings, terminal)?;
+    let is_explained = wanted.warn(&inputs, &filter, terminal);
+    let outcome = tell_opening_faults(&inputs, terminal);
+    if args.work.strict && outcome != Outcome::Good {
+        return Ok(outcome);
+    }
+    let path = only.path();
+    let bytes = Bytes::open(path, Access::Sequential)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+    let job = Job {
+        args,
+        terminal,
+        inputs: &inputs,
+        filter: &filter,
+    };
+    let wall = WallOptions {
+        gmt: inputs.gmt,
+        ..WallOptions::default()
+    };
+    let done = job.gather(Pieces::new(wall), |pieces, mut out| {
+        pieces.write(only, &bytes, &mut out)
+    });
+    let unexplained = (!is_explained).then_some(&wanted);
+    let opens_with = format!("`kymo print {}` prints it", args.output.display());
+    job.ended(done, unexplained, outcome, &opens_with)
+}
