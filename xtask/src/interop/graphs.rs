@@ -60,7 +60,7 @@ impl<'a> Options<'a> {
             databases,
             lines: SAMPLE,
             seed: seed.ok().and_then(|seed| seed.parse().ok()).unwrap_or(day),
-            tolerated: SAMPLE as usize / 6,
+            tolerated: 2,
             command_lines: None,
         }
     }
@@ -89,7 +89,7 @@ const EXCEPTIONS: &[Exception] = &[
     (
         |line| {
             let has = |text: &str| line.words.iter().any(|word| word.contains(text));
-            has(":valstrftime") && has("odd.rrd:huge")
+            has(":valstrftime") && (has("odd.rrd:huge") || has(",TOTAL"))
         },
         &["graphv"],
     ),
