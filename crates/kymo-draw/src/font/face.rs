@@ -9,7 +9,6 @@ use skrifa::outline::{
     DrawSettings, Engine, HintingInstance, HintingOptions, OutlinePen, SmoothMode, Target,
 };
 use skrifa::raw::TableProvider;
-use skrifa::raw::tables::kern::SubtableKind;
 use skrifa::{FontRef, GlyphId, MetadataProvider, attribute, string::StringId};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -329,19 +328,10 @@ impl Face {
         if self.is_built_in {
             return 0.0;
         }
-        let (left, right) = (GlyphId::new(glyph), GlyphId::new(next));
-        let tables = self.font().and_then(|font| font.kern().ok());
-        let tables = tables.iter().flat_map(|kern| kern.subtables().flatten());
-        let pairs = tables
-            .filter(|table| {
-                table.is_horizontal() && !table.is_cross_stream() && !table.is_variable()
-            })
-            .filter_map(|table| match table.kind().ok()? {
-                SubtableKind::Format0(pairs) => pairs.kerning(left, right),
-                SubtableKind::Format2(classes) => classes.kerning(left, right),
-                _ => None,
-            });
-        pairs.map(f64::from).sum::<f64>() * pixels / self.units_per_em
+        let kerning = self
+            .font()
+            .map(|font| super::kerning::kerning(&font, GlyphId::new(glyph), GlyphId::new(next)));
+        kerning.unwrap_or(0.0) * pixels / self.units_per_em
     }
 
     /// Ascent and descent at a size in pixels.

@@ -2,6 +2,7 @@
 
 mod face;
 mod installed;
+mod kerning;
 mod prepared;
 
 pub use face::FontMetrics;
@@ -266,7 +267,7 @@ impl Fonts {
         width
     }
 
-    /// How far the next glyph is, in whole pixels as pango has them: kerning adjusts a width that is rounded.
+    /// How far the next glyph is, in whole pixels as pango has them.
     pub(crate) fn advance(
         &self,
         (id, glyph): (FaceId, u32),
@@ -274,13 +275,12 @@ impl Fonts {
         pixels: f64,
     ) -> f64 {
         let face = self.face(id);
-        let advance = face.advance(glyph, pixels).round();
-        match next {
-            Some((other, next)) if other == id => {
-                (advance + face.kerning(glyph, next, pixels)).round()
-            }
-            _ => advance,
-        }
+        let advance = face.advance(glyph, pixels);
+        let kerning = match next {
+            Some((other, next)) if other == id => face.kerning(glyph, next, pixels),
+            _ => 0.0,
+        };
+        (advance + kerning).round()
     }
 
     /// Memory of the picture before, to be given back.

@@ -241,6 +241,22 @@ impl Line {
         lines.collect()
     }
 
+    /// How many lines `--y-grid` asks for, by what `graphv` prints of the graph.
+    pub(super) fn grid_lines(&self, facts: &str) -> f64 {
+        let fact = |name: &str| {
+            let text = facts.lines().find_map(|line| line.strip_prefix(name))?;
+            text.trim_start_matches(" = ").parse::<f64>().ok()
+        };
+        let steps = self.words.iter().filter_map(|word| {
+            let step = word.strip_prefix("--y-grid=")?.split(':').next()?;
+            step.parse::<f64>().ok()
+        });
+        match (steps.last(), fact("value_min"), fact("value_max")) {
+            (Some(step), Some(min), Some(max)) => (max - min) / step,
+            _ => 0.0,
+        }
+    }
+
     /// Whether a word begins like this.
     pub(super) fn has(&self, begin: &str) -> bool {
         self.words.iter().any(|word| word.starts_with(begin))
