@@ -38,7 +38,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     text.or_else(owned).unwrap_or("unknown")
 }
 
-/// The bytes of a string; none of NULL.
+/// The bytes of a string; `None` if it is NULL.
 ///
 /// # Safety
 ///
@@ -61,7 +61,7 @@ pub(crate) unsafe fn needed<'a>(string: *const c_char, what: &str) -> Result<&'a
     unsafe { text(string) }.ok_or_else(|| Failure::new(format!("{what} is missing")))
 }
 
-/// The words of a command line of so many, without the first, up to one that is NULL.
+/// The words of a command line of `argc` words, without the first, up to one that is NULL.
 ///
 /// # Safety
 ///
@@ -72,7 +72,7 @@ pub(crate) unsafe fn words<'a>(argc: c_int, argv: *const *const c_char) -> Vec<&
     all.into_iter().skip(1).collect()
 }
 
-/// The strings of a list of so many, up to one that is NULL.
+/// The strings of a list of `count` strings, up to one that is NULL.
 ///
 /// # Safety
 ///
@@ -82,7 +82,7 @@ pub(crate) unsafe fn list<'a>(count: c_int, strings: *const *const c_char) -> Ve
     if strings.is_null() || count == 0 {
         return Vec::new();
     }
-    // SAFETY: there are so many pointers, says the caller.
+    // SAFETY: the caller guarantees that there are `count` pointers.
     let strings = unsafe { std::slice::from_raw_parts(strings, count) };
     let texts = strings.iter().map_while(|string| {
         // SAFETY: NULL or a string, says the caller.
@@ -91,7 +91,7 @@ pub(crate) unsafe fn list<'a>(count: c_int, strings: *const *const c_char) -> Ve
     texts.collect()
 }
 
-/// The strings of a list that ends with NULL; none of NULL.
+/// The strings of a list that ends with NULL; none if the list is NULL.
 ///
 /// # Safety
 ///
@@ -130,7 +130,7 @@ pub(crate) fn strings<T: AsRef<[u8]>>(texts: impl ExactSizeIterator<Item = T>) -
     list
 }
 
-/// A copy of numbers in memory of `malloc`, with zeros for a row of so many columns behind: ruby-rrd reads one
+/// A copy of numbers in memory of `malloc`, followed by a row of `columns` zeros: ruby-rrd reads one
 /// row too many.
 pub(crate) fn numbers(numbers: &[f64], columns: usize) -> *mut f64 {
     let row = columns.saturating_mul(size_of::<f64>());

@@ -101,7 +101,7 @@ impl Taken {
         if self.names.is_null() || self.values.is_null() {
             return Err(broken());
         }
-        // SAFETY: the callback said that there are so many names and, by the times, values.
+        // SAFETY: the callback guarantees the number of names and, by the times, that of values.
         let (names, values) = unsafe {
             let names = std::slice::from_raw_parts(self.names, self.count);
             let names = names

@@ -3,7 +3,7 @@
 //!
 //! # Safety
 //!
-//! Of all: strings end with zero, and lists have as many as is said; pointers to results are NULL or may
+//! For all functions: strings end with zero, and lists have the given length; pointers to results are NULL or may
 //! be written to.
 
 use std::ffi::{c_char, c_int, c_ulong};
@@ -127,7 +127,7 @@ unsafe extern "C" fn rrdc_flush(file: *const c_char) -> c_int {
     })
 }
 
-/// `int rrdc_flush_if_daemon(const char *address, const char *filename)`: 0 where there is no daemon.
+/// `int rrdc_flush_if_daemon(const char *address, const char *filename)`: 0 if there is no daemon.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rrdc_flush_if_daemon(given: *const c_char, file: *const c_char) -> c_int {
     // SAFETY: the caller's.

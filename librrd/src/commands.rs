@@ -86,14 +86,14 @@ commands! {
     rrd_flushcached: "flushcached";
 }
 
-/// `time_t rrd_last(int argc, char **argv)`: -1 where there is none.
+/// `time_t rrd_last(int argc, char **argv)`: -1 if there is none.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rrd_last(argc: c_int, argv: *const *const c_char) -> libc::time_t {
     // SAFETY: the caller's.
     time(|| unsafe { answer(argc, argv, answers::last) })
 }
 
-/// `time_t rrd_first(int argc, char **argv)`: -1 where there is none.
+/// `time_t rrd_first(int argc, char **argv)`: -1 if there is none.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rrd_first(argc: c_int, argv: *const *const c_char) -> libc::time_t {
     // SAFETY: the caller's.

@@ -58,7 +58,7 @@ pub(crate) fn list(facts: &[Fact]) -> *mut Info {
 ///
 /// # Safety
 ///
-/// The list is one of facts, of which nobody else uses the end.
+/// The list is one of facts, and no other code uses its end.
 pub(crate) unsafe fn append(to: *mut Info, facts: &[Fact]) {
     let mut last = to;
     // SAFETY: each node is one or the last, says the caller.
@@ -97,7 +97,7 @@ fn node(fact: &Fact, next: *mut Info) -> *mut Info {
 
 fn blob(from: &[u8]) -> Blob {
     let bytes = allocate(from.len());
-    // SAFETY: there is room for so many.
+    // SAFETY: there is room for all of them.
     unsafe { bytes.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
     Blob {
         size: from.len() as c_ulong,
@@ -131,7 +131,7 @@ unsafe fn fact(node: &Info) -> Fact {
 ///
 /// The node is a blob.
 pub(crate) unsafe fn blob_bytes(node: &Info) -> &[u8] {
-    // SAFETY: it is a blob, says the caller, and has so many bytes.
+    // SAFETY: the caller guarantees that it is a blob, which has `size` bytes.
     unsafe {
         let blob = node.value.blob;
         match blob.bytes.is_null() {
@@ -164,7 +164,7 @@ unsafe extern "C" fn rrd_info_push(
         // SAFETY: the value is of the type, says the caller.
         let copied = unsafe { fact(&given) };
         let new = node(&copied, null_mut());
-        // SAFETY: the node is new and nobody else's; `last` is a fact, says the caller.
+        // SAFETY: the node is new and not shared; the caller guarantees that `last` is a fact.
         unsafe {
             libc::free((*new).key.cast());
             (*new).key = key;

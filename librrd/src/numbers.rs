@@ -85,7 +85,7 @@ pub(crate) fn function_number(name: &[u8]) -> Result<c_int, Failure> {
     })
 }
 
-/// `enum cf_en rrd_cf_conv(const char *name)`: -1 where there is no such function.
+/// `enum cf_en rrd_cf_conv(const char *name)`: -1 if there is no such function.
 ///
 /// # Safety
 ///
@@ -118,7 +118,7 @@ unsafe extern "C" fn rrd_lcd(mut numbers: *const c_ulong) -> c_ulong {
 }
 
 /// `double rrd_strtod(const char *text, char **end)`: the number at the beginning of a text, and where it ends.
-/// `end` stays as it is where there is none; words such as `nan` are none.
+/// `end` is not changed if there is none; words such as `nan` are not numbers.
 ///
 /// # Safety
 ///
@@ -139,7 +139,7 @@ unsafe extern "C" fn rrd_strtod(string: *const c_char, end: *mut *const c_char) 
 }
 
 /// `unsigned int rrd_strtodbl(const char *text, char **end, double *number, const char *error)`: 2 where all of
-/// the text is a number, 1 where its beginning is, 0 where there is none. `error`, unless NULL, begins the
+/// the text is a number, 1 where only its beginning is, 0 where there is none. `error`, unless NULL, begins the
 /// error message of what is not 2.
 ///
 /// # Safety
@@ -154,7 +154,7 @@ unsafe extern "C" fn rrd_strtodbl(
 ) -> c_int {
     // SAFETY: the caller's.
     let (bytes, error) = unsafe { (text(string).unwrap_or_default(), text(error)) };
-    let told = |message: String| {
+    let reported = |message: String| {
         if let Some(error) = error {
             set_error(&format!("{} - {message}", String::from_utf8_lossy(error)));
         }
@@ -164,13 +164,13 @@ unsafe extern "C" fn rrd_strtodbl(
         Ok((value, length)) if length == bytes.len() => (value, length, 2),
         Ok((value, length)) => {
             let rest = String::from_utf8_lossy(&bytes[length..]);
-            told(format!(
+            reported(format!(
                 "Converted '{shown}' to {value:.6}, but cannot convert '{rest}'"
             ));
             (value, length, 1)
         }
         Err(problem) => {
-            told(format!("Cannot convert '{shown}' to float"));
+            reported(format!("Cannot convert '{shown}' to float"));
             match problem {
                 numbers::NumberError::NoNumber => (0.0, 0, 0),
                 numbers::NumberError::OutOfRange => (f64::INFINITY, 0, 0),
@@ -222,7 +222,7 @@ unsafe extern "C" fn rrd_scaled_duration(
 ///
 /// # Safety
 ///
-/// Values are of `malloc`, as many as the times, the step and the number of data sources say.
+/// Values are of `malloc`; their number follows from the times, the step and the number of data sources.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rrd_reduce_data(
     function: c_int,
@@ -259,7 +259,7 @@ unsafe extern "C" fn rrd_reduce_data(
             end: *end as i64,
             step: own as u64,
             names: vec![Vec::new(); count],
-            // SAFETY: there are so many, says the caller.
+            // SAFETY: the caller guarantees this number of values.
             values: unsafe { std::slice::from_raw_parts(*data, values) }.to_vec(),
         };
         fetched.reduce(function, *step as u64)?;

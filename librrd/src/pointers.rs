@@ -17,7 +17,7 @@ unsafe extern "C" fn rrd_freemem(memory: *mut c_void) {
 }
 
 /// `int rrd_add_ptr_chunk(void ***list, size_t *length, void *pointer, size_t *room, size_t chunk)`: puts a
-/// pointer behind the others, with room for `chunk` more where there is none; 1, or 0 if memory is full.
+/// pointer behind the others, with room for `chunk` more if there is none; 1, or 0 if memory is full.
 ///
 /// # Safety
 ///
@@ -33,7 +33,7 @@ unsafe extern "C" fn rrd_add_ptr_chunk(
     if list.is_null() || length.is_null() || room.is_null() {
         return 0;
     }
-    // SAFETY: the list is one of so many pointers with so much room, says the caller.
+    // SAFETY: the caller guarantees a list of `length` pointers with room for `room`.
     unsafe {
         if *length >= *room {
             let more = (*room).checked_add(chunk.max(1));
@@ -94,7 +94,7 @@ unsafe extern "C" fn rrd_add_strdup_chunk(
         return 0;
     };
     let copy = string(text);
-    // SAFETY: the caller's. A copy that was not added is nobody's.
+    // SAFETY: the caller's. A copy that was not added has no other owner.
     unsafe {
         let added = rrd_add_ptr_chunk(list.cast(), length, copy.cast(), room, chunk);
         if added == 0 {
@@ -136,7 +136,7 @@ pub(crate) unsafe extern "C" fn rrd_free_ptrs(list: *mut *mut *mut c_void, lengt
     let (Some(list), Some(length)) = (unsafe { (list.as_mut(), length.as_mut()) }) else {
         return;
     };
-    // SAFETY: there are so many, all of `malloc`, says the caller.
+    // SAFETY: the caller guarantees that there are `length` pointers, all of `malloc`.
     unsafe {
         if !list.is_null() {
             for place in 0..*length {

@@ -73,7 +73,7 @@ pub(crate) struct Rrd {
     sources: *mut SourceDefinition,
     archives: *mut ArchiveDefinition,
     live: *mut LiveHead,
-    /// Of files before version 3, whose `live` is a copy.
+    /// For files before version 3, whose `live` is a copy.
     legacy_last_update: *mut libc::time_t,
     source_states: *mut SourceState,
     archive_states: *mut Slots,
@@ -200,7 +200,7 @@ fn too_small(name: &[u8]) -> Failure {
 
 /// Opens a file and maps it, or makes one of this machine of it.
 fn hold(name: &[u8], writable: bool) -> Result<Held, Failure> {
-    let told =
+    let reported =
         |error: &io::Error| Failure::new(format!("opening '{}': {}", shown(name), reason(error)));
     let damaged =
         |error: &dyn std::fmt::Display| Failure::new(format!("'{}': {error}", shown(name)));
@@ -208,16 +208,16 @@ fn hold(name: &[u8], writable: bool) -> Result<Held, Failure> {
         .read(true)
         .write(writable)
         .open(path(name));
-    let file = file.map_err(|error| told(&error))?;
-    let bytes = Bytes::open(&path(name), Access::Random).map_err(|error| told(&error))?;
-    let bytes = content(bytes).map_err(|error| told(&error))?;
+    let file = file.map_err(|error| reported(&error))?;
+    let bytes = Bytes::open(&path(name), Access::Random).map_err(|error| reported(&error))?;
+    let bytes = content(bytes).map_err(|error| reported(&error))?;
     if let Some(damage) = bytes.damage {
         return Err(damaged(&damage));
     }
     let whole = Source::complete(&bytes.bytes).map_err(|error| damaged(&error))?;
     let source = Source::open(&whole, None).map_err(|error| damaged(&error))?;
     let native = Machine::native();
-    let length = file.metadata().map_err(|error| told(&error))?.len();
+    let length = file.metadata().map_err(|error| reported(&error))?.len();
     let is_mapped = matches!(&source.form, Form::Native(detection) if detection.machine.same_layout(native))
         && length == whole.len() as u64;
     if !is_mapped {
@@ -254,7 +254,7 @@ fn hold(name: &[u8], writable: bool) -> Result<Held, Failure> {
         )
     };
     if begin == libc::MAP_FAILED {
-        return Err(told(&io::Error::last_os_error()));
+        return Err(reported(&io::Error::last_os_error()));
     }
     Ok(Held {
         file,
@@ -273,7 +273,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// So many of a struct; `None` if the file ends before.
+    /// Takes `count` values of a struct; `None` if the file ends before.
     fn take<T>(&mut self, count: usize) -> Option<*mut T> {
         let end = size_of::<T>().checked_mul(count)?.checked_add(self.at)?;
         if end > self.length {
@@ -289,7 +289,7 @@ impl Parts {
     ///
     /// # Safety
     ///
-    /// There are so many bytes, of a database of this machine.
+    /// There are `length` bytes, of a database of this machine.
     unsafe fn rrd(&mut self) -> Option<Rrd> {
         let mut rrd = EMPTY;
         rrd.head = self.take(1)?;
@@ -350,7 +350,7 @@ unsafe extern "C" fn rrd_close(file: *mut RrdFile) -> c_int {
     })
 }
 
-/// The bytes behind the position, so many at most.
+/// Returns at most `count` bytes from the position on.
 fn behind(file: &RrdFile, held: &Held, count: usize) -> *mut [u8] {
     let begin = file.position.min(held.length);
     let count = count.min(held.length - begin);
@@ -362,7 +362,7 @@ fn behind(file: &RrdFile, held: &Held, count: usize) -> *mut [u8] {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rrd_read(file: *mut RrdFile, buffer: *mut c_void, count: usize) -> isize {
     guard(-1, || {
-        // SAFETY: the caller's; the buffer has room for so many.
+        // SAFETY: the caller's; the buffer has room for `count` bytes.
         unsafe {
             let (file, held) = parts(file)?;
             let bytes = behind(file, held, count);
@@ -379,7 +379,7 @@ unsafe extern "C" fn rrd_read(file: *mut RrdFile, buffer: *mut c_void, count: us
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rrd_write(file: *mut RrdFile, buffer: *const c_void, count: usize) -> isize {
     guard(-1, || {
-        // SAFETY: the caller's; the buffer has so many.
+        // SAFETY: the caller's; the buffer has `count` bytes.
         unsafe {
             let (file, held) = parts(file)?;
             let bytes = behind(file, held, count);
@@ -418,9 +418,9 @@ unsafe extern "C" fn rrd_seek(
     })
 }
 
-/// `off_t rrd_tell(rrd_file_t *file)`.
+/// `off_t rrd_report(rrd_file_t *file)`.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn rrd_tell(file: *mut RrdFile) -> libc::off_t {
+unsafe extern "C" fn rrd_report(file: *mut RrdFile) -> libc::off_t {
     // SAFETY: the caller's.
     guard(-1, || Ok(unsafe { parts(file) }?.0.position as libc::off_t))
 }

@@ -3,7 +3,7 @@
 //!
 //! # Safety
 //!
-//! Of all: strings end with zero, and lists have as many as is said; pointers to results are NULL or may
+//! For all functions: strings end with zero, and lists have the given length; pointers to results are NULL or may
 //! be written to.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
@@ -296,7 +296,7 @@ unsafe extern "C" fn rrd_info_r(file: *const c_char) -> *mut Info {
     })
 }
 
-/// Reads what a command without a daemon tells of a file.
+/// Reads what a command without a daemon reports about a file.
 ///
 /// # Safety
 ///
@@ -315,7 +315,7 @@ unsafe fn read<T>(
     })
 }
 
-/// `time_t rrd_last_r(const char *filename)`: -1 where there is none.
+/// `time_t rrd_last_r(const char *filename)`: -1 if there is none.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rrd_last_r(file: *const c_char) -> libc::time_t {
     guard(-1, || {
@@ -325,7 +325,7 @@ unsafe extern "C" fn rrd_last_r(file: *const c_char) -> libc::time_t {
     })
 }
 
-/// `time_t rrd_first_r(const char *filename, const int rraindex)`: -1 where there is none.
+/// `time_t rrd_first_r(const char *filename, const int rraindex)`: -1 if there is none.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rrd_first_r(file: *const c_char, index: c_int) -> libc::time_t {
     guard(-1, || {
@@ -409,7 +409,7 @@ unsafe extern "C" fn rrd_dump_opt_r(
     })
 }
 
-/// `rrd_output_callback_t`: takes so many bytes, and tells how many it took.
+/// `rrd_output_callback_t`: takes some bytes, and returns how many it took.
 type Output = unsafe extern "C" fn(*const c_void, usize, *mut c_void) -> usize;
 
 /// `int rrd_dump_cb_r(const char *filename, int header, rrd_output_callback_t cb, void *user)`.
@@ -441,7 +441,7 @@ struct ToCallback {
 
 impl Write for ToCallback {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // SAFETY: there are so many bytes; what `user` is, the callback knows.
+        // SAFETY: the length is that of the bytes; the callback knows what `user` is.
         let taken = unsafe { (self.callback)(bytes.as_ptr().cast(), bytes.len(), self.user) };
         match taken == bytes.len() {
             true => Ok(taken),

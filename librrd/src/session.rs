@@ -135,7 +135,7 @@ impl Stream {
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // SAFETY: the stream is open, and the bytes are so many.
+        // SAFETY: the stream is open, and the length is that of the bytes.
         let written = unsafe { libc::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), self.0) };
         match written {
             0 if !bytes.is_empty() => Err(io::Error::last_os_error()),

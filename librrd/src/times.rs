@@ -61,7 +61,7 @@ unsafe extern "C" fn rrd_parsetime(string: *const c_char, time: *mut TimeValue) 
 
 fn value(text: &[u8]) -> Result<TimeValue, TimeError> {
     let spec = TimeSpec::parse(text)?;
-    // SAFETY: any moment is one.
+    // SAFETY: the argument may be NULL.
     let now = unsafe { libc::time(std::ptr::null_mut()) };
     let zone = LocalZone::of_environment();
     let clock = Clock {
@@ -122,13 +122,13 @@ unsafe extern "C" fn rrd_proc_start_end(
     end_time: *mut libc::time_t,
 ) -> c_int {
     status(|| {
-        let told = |error: TimeError| Failure::new(error.to_string());
+        let reported = |error: TimeError| Failure::new(error.to_string());
         // SAFETY: the caller's.
         let (start, end) = unsafe { (&*start, &*end) };
         let (from, until) = match (start.kind, end.kind) {
-            (AFTER_END, AFTER_START) => return Err(told(TimeError::EachOther)),
-            (AFTER_START, _) => return Err(told(TimeError::StartToItself)),
-            (_, AFTER_END) => return Err(told(TimeError::EndToItself)),
+            (AFTER_END, AFTER_START) => return Err(reported(TimeError::EachOther)),
+            (AFTER_START, _) => return Err(reported(TimeError::StartToItself)),
+            (_, AFTER_END) => return Err(reported(TimeError::EndToItself)),
             (AFTER_END, _) => {
                 let until = end.alone();
                 (start.since(until), until)
@@ -139,7 +139,9 @@ unsafe extern "C" fn rrd_proc_start_end(
             }
             _ => (start.alone(), end.alone()),
         };
-        let (from, until) = from.zip(until).ok_or_else(|| told(TimeError::OutOfRange))?;
+        let (from, until) = from
+            .zip(until)
+            .ok_or_else(|| reported(TimeError::OutOfRange))?;
         // SAFETY: the caller's.
         unsafe {
             start_time.write(from);
@@ -168,7 +170,7 @@ impl TimeValue {
     }
 }
 
-/// The seconds since 1970 of a local time, and so many more.
+/// The seconds since 1970 of a local time, plus `seconds`.
 fn plus(mut fields: libc::tm, seconds: c_long) -> Option<libc::time_t> {
     // SAFETY: they are there, and any numbers will do.
     let time = unsafe { libc::mktime(&mut fields) };

@@ -112,7 +112,7 @@ pub(crate) struct Query {
 pub(crate) enum Node {
     /// Start the scheduler of a cluster, which plans queries and has workers read
     ///
-    /// Clients (`kymo query --cluster`) and workers connect to it. The token is what all of them have to know; without one,
+    /// Clients (`kymo query --cluster`) and workers connect to it. All of them need to know the token; without one,
     /// only addresses of this machine can be listened at. Nothing is encrypted: across networks that others read, put the
     /// connections into a tunnel.
     Scheduler(Scheduler),

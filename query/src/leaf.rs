@@ -91,7 +91,7 @@ pub(crate) struct LeafExec {
 }
 
 impl LeafExec {
-    /// Reads partitions whose rows are in this order, if there is one.
+    /// Reads partitions whose rows are in this order, if one is given.
     pub(crate) fn new(
         leaf: Arc<dyn Leaf>,
         schema: SchemaRef,

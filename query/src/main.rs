@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let (args, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
-            // If nobody listens, there is nobody to tell.
+            // If nobody listens, nobody can be notified.
             let _ = error.print();
             let is_error = error.use_stderr();
             return if is_error {
@@ -79,6 +79,6 @@ fn main() -> ExitCode {
         }
         Err(error) => Err(error.into()),
     };
-    let outcome = result.unwrap_or_else(|failure| terminal.tell_failure(&failure));
+    let outcome = result.unwrap_or_else(|failure| terminal.report_failure(&failure));
     ExitCode::from(outcome as u8)
 }

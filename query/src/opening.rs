@@ -6,7 +6,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use kymo::AnyRecording;
 use kymo::pipeline::Window;
 use kymo_command::args::{Input, Selection};
-use kymo_command::open::{Wanted, inputs, tell_opening_faults};
+use kymo_command::open::{Wanted, inputs, report_opening_faults};
 use kymo_command::terminal::{Failure, Outcome, Terminal};
 
 use crate::session::is_parquet;
@@ -112,7 +112,7 @@ impl Opening {
             });
         }
         let inputs = inputs(&self.input, self.strict, terminal)?;
-        let outcome = tell_opening_faults(&inputs, terminal);
+        let outcome = report_opening_faults(&inputs, terminal);
         let wanted = Wanted::new(&self.selection, inputs.gmt);
         // Wrong conditions are errors before anything is read.
         let filter = wanted.filter(&inputs.recordings, terminal)?;

@@ -40,7 +40,7 @@ impl Format {
     }
 }
 
-/// Of a table so many rows are looked at to find how wide its columns are.
+/// Number of rows of a table that determine the widths of its columns.
 const MEASURED_ROWS: usize = 1000;
 /// No column is wider than this, but for single values.
 const WIDEST: usize = 60;
@@ -312,7 +312,7 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Whether an error says that nobody reads the output any more.
+/// Whether an error means that the reader of the output is gone.
 pub(crate) fn is_closed(error: &DataFusionError) -> bool {
     let text = error.to_string();
     text.contains("Broken pipe") || text.contains("os error 32")

@@ -109,7 +109,7 @@ fn is_command(text: &str) -> bool {
     matches!(text, "quit" | "exit" | "help" | "\\q" | "\\?" | "\\d")
 }
 
-/// What somebody has written.
+/// What the user has entered.
 pub(crate) enum Entry {
     Statement(String),
     Tables,

@@ -241,7 +241,7 @@ fn integer(value: &ScalarValue) -> Option<String> {
     })
 }
 
-/// The times that a condition on one column of times wants, if it is no more than that.
+/// The times that a condition selects, if it is only about one column of times.
 pub(crate) fn time(name: &str, filter: &Expr) -> Option<Window> {
     let compare = |left: &Expr, op: Operator, right: &Expr| match (left, right) {
         (

@@ -72,7 +72,7 @@ impl Rows {
         }
     }
 
-    /// Hands over all rows, and what is no row; `take` returns whether it wants more.
+    /// Hands over all rows, and notices, which are not rows; `take` returns whether it wants more.
     ///
     /// # Errors
     ///
@@ -250,7 +250,7 @@ fn kept(table: &EventTable, batch: &Batch) -> BooleanArray {
     kept.into()
 }
 
-/// A column that is no field; none for times, and for tracks that are found otherwise.
+/// A column that is not a field; `None` for times, and for tracks that are found otherwise.
 fn own_column(
     table: &EventTable,
     of: Own,

@@ -96,7 +96,7 @@ fn statement(args: &mut Query) -> Result<Option<String>, Failure> {
     }
     let first = args.opening.input.paths.first();
     if let Some(sql) = first.filter(|path| !path.exists() && path.as_os_str() != "-") {
-        // A path that is not there is no statement.
+        // A path that does not exist is not a statement.
         let text = sql.to_string_lossy().into_owned();
         if text.contains(char::is_whitespace) || args.opening.input.paths.len() > 1 {
             args.opening.input.paths.remove(0);
@@ -171,7 +171,7 @@ impl Runner<'_> {
         let statements = match DFParser::parse_sql(sql) {
             Ok(statements) => statements,
             Err(error) => {
-                self.tell(&error, sql);
+                self.report(&error, sql);
                 return Outcome::Usage;
             }
         };
@@ -214,7 +214,7 @@ impl Runner<'_> {
             Ok(()) => outcome,
             Err((error, _)) if is_closed(&error) => Outcome::Good,
             Err((error, is_begun)) => {
-                self.tell(&error, sql);
+                self.report(&error, sql);
                 match is_begun || is_of_execution(&error) {
                     true => Outcome::Damage,
                     false => Outcome::Usage,
@@ -266,10 +266,10 @@ impl Runner<'_> {
         output.finish().map_err(|error| (error, true))
     }
 
-    fn tell(&self, error: &DataFusionError, sql: &str) {
+    fn report(&self, error: &DataFusionError, sql: &str) {
         let picture = render(error, sql, self.terminal.color());
         self.terminal
-            .tell(format!("{}\n", picture.trim_end()).as_bytes());
+            .report(format!("{}\n", picture.trim_end()).as_bytes());
     }
 
     async fn prompt(&self) -> Result<Outcome, Failure> {
@@ -277,11 +277,11 @@ impl Runner<'_> {
         let failed = |error| Failure::Output(std::io::Error::other(error));
         let mut prompt = Prompt::new(names).map_err(failed)?;
         self.terminal
-            .tell(b"Statements end with `;`. \\d lists tables, \\q quits.\n");
+            .report(b"Statements end with `;`. \\d lists tables, \\q quits.\n");
         loop {
             match prompt.read().map_err(failed)? {
                 Entry::End => return Ok(Outcome::Good),
-                Entry::Help => self.terminal.tell(
+                Entry::Help => self.terminal.report(
                     b"\\d lists tables, DESCRIBE \"TABLE\"; the columns of one. Tab completes names, Ctrl-C stops a query, \\q quits.\n",
                 ),
                 Entry::Tables => self.tables(),
@@ -295,7 +295,7 @@ impl Runner<'_> {
     fn tables(&self) {
         let names = self.engine.tables();
         let lines: Vec<_> = names.iter().map(|name| quoted(name) + "\n").collect();
-        self.terminal.tell(lines.concat().as_bytes());
+        self.terminal.report(lines.concat().as_bytes());
     }
 }
 

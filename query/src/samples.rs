@@ -73,7 +73,7 @@ impl Make for Other {
         query.range = window;
         query.threads = self.source.threads;
         query.stop = Some(Arc::clone(&stop.0));
-        // An error ends it; nobody waits for one then.
+        // An error ends it; nothing waits for one then.
         let ended = || Error::Output(std::io::ErrorKind::Interrupted.into());
         let mut hand_over = |batch: RecordBatch| match take(batch) {
             true => Ok(()),
@@ -149,7 +149,7 @@ impl Finest {
         Self { archives }
     }
 
-    /// The rows of the finest archives, whose series are called without the archive.
+    /// The rows of the finest archives; their series are named without the archive.
     fn of(&self, batch: &RecordBatch) -> std::result::Result<RecordBatch, Error> {
         let dictionary = |at: usize| batch.column(at).as_dictionary::<UInt32Type>();
         let (recordings, series) = (dictionary(1), dictionary(2));

@@ -322,7 +322,7 @@ fn losses_text(lost: &Lost) -> String {
     format!("the recorder discarded events or packets{place}: {count}")
 }
 
-/// Ends decoding when nobody waits for its rows.
+/// Ends decoding when nothing waits for its rows.
 #[derive(Debug, Default)]
 pub(crate) struct StopOnDrop(pub(crate) Arc<AtomicBool>);
 

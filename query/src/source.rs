@@ -14,7 +14,7 @@ use kymo_arrow::{class_name, data_type, time_type};
 use kymo_model::batch::{DataType as ColumnDataType, all_columns};
 use kymo_model::{EntryKind, EventClass, FaultReport, Recording, Scope, TrackRule};
 
-/// The recordings that are asked. Those of samples are apart: their rows are no events.
+/// The queried recordings. Those of samples are separate: their rows are not events.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) events: Timeline,
@@ -152,7 +152,7 @@ pub(crate) struct EventTable {
     pub(crate) has_clocks: bool,
     /// Whether a class has no name, by which it could be chosen.
     pub(crate) has_nameless: bool,
-    /// Whether what is asked of all events can be true of none of these.
+    /// Whether none of these events can meet what is asked of all events.
     pub(crate) is_empty: bool,
     /// What the values of a field are in all classes that have it.
     pub(crate) kinds: HashMap<Arc<str>, FieldKind>,

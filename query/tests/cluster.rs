@@ -147,7 +147,7 @@ fn what_goes_wrong_is_said() {
     });
     assert_eq!(gone.code, 1, "{}", gone.stderr);
     assert!(gone.stderr.contains(&paths[0]), "{}", gone.stderr);
-    // Nobody without the token.
+    // A client without the token is rejected.
     let stranger = std::process::Command::new(env!("CARGO_BIN_EXE_kymo-query"))
         .args(["--cluster", &cluster.address, sql, TRACE])
         .current_dir(file(""))

@@ -14,7 +14,7 @@ impl Args {
         Self(std::env::args().skip(1).collect())
     }
 
-    /// Takes the next argument when it is no option.
+    /// Takes the next argument if it is not an option.
     pub(crate) fn word(&mut self) -> Option<String> {
         match self.0.front() {
             Some(first) if !first.starts_with('-') => self.0.pop_front(),

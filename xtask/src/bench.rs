@@ -1,7 +1,7 @@
 //! Measurements beside the peer: the same trace, the same question, alternating runs.
 //!
 //! What counts is CPU time, user and system, of the whole process: on a machine that
-//! does other things at the same time, the clock on the wall tells about those. Wall time
+//! does other things at the same time, the clock on the wall measures those too. Wall time
 //! is only used to compare kymo's own threads.
 
 mod asked;
@@ -37,7 +37,7 @@ use crate::{Outcome, conformance, twin};
 struct Cost {
     cpu: Duration,
     wall: Duration,
-    /// The most memory seen that is no page of a mapped file, in KiB.
+    /// The maximum memory seen, without pages of mapped files, in KiB.
     own_memory: u64,
     /// The most memory seen, in KiB.
     memory: u64,
@@ -148,7 +148,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     Ok(())
 }
 
-/// Measures how much it costs to write the trace anew, in CTF 1.8.
+/// Measures how much it costs to rewrite the trace in CTF 1.8.
 fn rewrites(kymo: &Path, trace: &Path, runs: usize) -> Outcome {
     println!("\nwritten anew in CTF 1.8, medians of CPU time\n");
     println!(
@@ -288,7 +288,7 @@ fn same_window(kymo: &Path, trace: &Path, window: &[String]) -> Outcome {
     }
 }
 
-/// Runs a program `repeats` times on a trace, its output thrown away, and tells the mean cost.
+/// Runs a program `repeats` times on a trace, its output thrown away, and returns the mean cost.
 fn measure(program: &Path, args: &[&str], trace: &Path, repeats: u32) -> Outcome<Cost> {
     let before = children()?;
     let begin = Instant::now();

@@ -49,7 +49,7 @@ fn count(revision: Option<&str>) -> Outcome<BTreeMap<String, u64>> {
         let text = match revision {
             None => match std::fs::read(root().join(file)) {
                 Ok(text) => text,
-                // It was removed, and git was not told.
+                // It was removed, and git does not know.
                 Err(_) => continue,
             },
             Some(revision) => git(&["show", &format!("{revision}:{file}")])?,

@@ -1,4 +1,4 @@
-//! Daemons: programs that run beside this one, what `kymo serve` tells of itself, the users whose datagrams
+//! Daemons: programs that run beside this one, what `kymo serve` reports about itself, the users whose datagrams
 //! it takes; and rrdcached and `kymo serve` side by side.
 
 use std::io::{Read, Write};
@@ -38,18 +38,18 @@ pub(crate) fn protection(level: Security) -> Protection {
         Security::Encrypt => Protection::Encrypt {
             user,
             password,
-            // Nobody listens.
+            // There are no eavesdroppers: a constant will do.
             random: initial_vectors([7; 32]),
         },
     }
 }
 
-/// A port of TCP that nobody uses.
+/// Returns an unused TCP port.
 pub(crate) fn free_port() -> Outcome<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// A port of UDP that nobody uses.
+/// Returns an unused UDP port.
 pub(crate) fn free_udp_port() -> Outcome<u16> {
     Ok(UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port())
 }
@@ -92,7 +92,7 @@ impl Drop for Running {
     }
 }
 
-/// What a `kymo serve` tells of itself.
+/// What a `kymo serve` reports about itself.
 pub(crate) struct Metrics {
     /// Where it is asked.
     pub(crate) port: u16,
@@ -206,7 +206,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Sends lines, and tells all that is answered: up to the answer to what nobody knows, which is
+    /// Sends lines, and returns all that is answered: up to the answer to an unknown command, which is
     /// sent behind them.
     pub(crate) fn ask(&mut self, lines: &str) -> Outcome<Vec<u8>> {
         self.stream.write_all(lines.as_bytes())?;

@@ -197,7 +197,7 @@ impl Release<'_> {
         succeed(&mut gzip)
     }
 
-    /// Writes an archive of members of a directory: sorted, of nobody, of the commit's time.
+    /// Writes an archive of members of a directory: sorted, with owner and group 0 and the commit's time.
     fn archive(&self, to: &Path, directory: &Path, members: &[&std::ffi::OsStr]) -> Outcome {
         succeed(
             command("tar")

@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::mutate::Mutator;
 use crate::process::root;
 
-/// What makes the compiler tell libFuzzer which branches were taken.
+/// What makes the compiler report to libFuzzer which branches were taken.
 const FLAGS: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",

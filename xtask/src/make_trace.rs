@@ -32,7 +32,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     make(&from, events, copies, Path::new(&to))
 }
 
-/// Makes a trace of so many events from the first one found at a path, with so many copies of each of its
+/// Makes a trace of `events` events from the first one found at a path, with `copies` copies of each of its
 /// streams.
 pub(crate) fn make(from: &Path, events: u64, copies: u64, to: &Path) -> Outcome {
     let recordings = conformance::open(from)?;
@@ -202,7 +202,7 @@ impl<'t> Model<'t> {
         counts.sum()
     }
 
-    /// Writes so many events, one repetition after the other.
+    /// Writes the given number of events, one repetition after the other.
     fn write(&self, to: &Path, mut left: u64, period: u64, number: Option<u64>) -> Outcome {
         let mut file = BufWriter::with_capacity(1 << 20, File::create_new(to)?);
         let places = ["timestamp_begin", "timestamp_end"].map(|name| self.place(name));

@@ -14,7 +14,7 @@ pub(crate) fn root() -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Builds the program `kymo` and tells where it is.
+/// Builds the program `kymo` and returns where it is.
 pub(crate) fn build_kymo(release: bool) -> Outcome<PathBuf> {
     if !release {
         return Ok(build_all()?.join("kymo"));
@@ -24,12 +24,12 @@ pub(crate) fn build_kymo(release: bool) -> Outcome<PathBuf> {
 }
 
 /// Builds all programs and examples, with the features that the tests are built with, so that the
-/// libraries need not be built once more, and tells in which folder they are.
+/// libraries need not be built once more, and returns the folder that contains them.
 pub(crate) fn build_all() -> Outcome<PathBuf> {
     build("debug", &["--workspace", "--bins", "--examples"])
 }
 
-/// Builds an example of a package as it is measured, and tells where it is.
+/// Builds an example of a package as it is measured, and returns where it is.
 pub(crate) fn build_example(package: &str, name: &str) -> Outcome<PathBuf> {
     let folder = build(
         "release",

@@ -21,7 +21,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::{Error, Table};
 
-/// A row group ends after so many rows.
+/// Maximum number of rows of a row group.
 const GROUP_ROWS: usize = 1 << 20;
 /// A thread ends its largest row group when all that it has open takes more bytes than this.
 const MAX_OPEN: usize = 128 << 20;
@@ -31,9 +31,9 @@ const MAX_OPEN: usize = 128 << 20;
 struct Limits {
     /// A table gets a file of its own before the end if its rows take more bytes than this.
     many: usize,
-    /// The rows that wait for a file take so many bytes at most.
+    /// Maximum bytes of the rows that wait for a file.
     waiting: usize,
-    /// So many files are open at most. A table whose file was ended gets a further one.
+    /// Maximum number of open files. A table whose file was closed continues in another file.
     files: usize,
 }
 
@@ -45,7 +45,7 @@ const LIMITS: Limits = Limits {
 
 /// Batches that wait for a thread.
 const WAITING: usize = 4;
-/// A name of a directory has so many bytes at most; file systems take 255.
+/// Maximum bytes of the name of a directory; file systems allow 255.
 const MAX_NAME: usize = 200;
 
 /// A file that was written.
@@ -161,7 +161,7 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         for thread in &mut self.threads {
-            // What failed was reported, or nobody wants it any more.
+            // The failure was reported, or the result is no longer needed.
             let _ = thread.end();
         }
     }

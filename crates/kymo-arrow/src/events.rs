@@ -27,7 +27,7 @@ pub enum OwnColumn {
 }
 
 impl OwnColumn {
-    /// All of them, in the order of a table.
+    /// All columns, in the order of a table.
     pub const ALL: [Self; 5] = [
         Self::Timestamp,
         Self::Ticks,
@@ -101,7 +101,7 @@ pub struct EventTable {
 
 impl EventTable {
     /// A table with all columns: [those of every row](OwnColumn), and the fields of all classes that the query names.
-    /// A field whose type differs between classes becomes the wider one; rows of classes without it are null.
+    /// A field whose type differs between classes gets the wider type; rows of classes without it are null.
     ///
     /// # Errors
     ///
@@ -290,7 +290,7 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// What was met since this was last asked and is no event: losses and damage.
+    /// Returns the losses and damage found since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }

@@ -234,7 +234,7 @@ impl Form {
     }
 }
 
-/// An integer of more than 64 bits in so many bytes.
+/// An integer of more than 64 bits, stored in `size` bytes.
 fn wide(kind: &str, size: i32) -> Option<Form> {
     let rest = kind.strip_prefix("wide ")?;
     let (bits, sign) = rest.split_once(' ')?;

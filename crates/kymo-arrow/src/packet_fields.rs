@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 /// Where fields of packets are.
 const SCOPES: [Scope; 2] = [Scope::PacketHeader, Scope::PacketContext];
 
-/// The fields of a packet that are no bookkeeping, by their scopes; none if it has none.
+/// The fields of a packet that are not bookkeeping, by scope; `None` if there are none.
 pub(crate) fn fields(of: &AnyRecording, chunk: &Chunk) -> Option<String> {
     let schema = &of.streams()[chunk.stream].packet_schema;
     let mut values = Values::default();

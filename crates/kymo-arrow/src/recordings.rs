@@ -34,7 +34,7 @@ pub fn recordings_schema() -> SchemaRef {
     ]))
 }
 
-/// A row for each recording; of those that cannot be traces in CTF 2 there is no model.
+/// One row for each recording; recordings that cannot be CTF 2 traces have no model.
 pub(crate) fn recordings(
     of: &[AnyRecording],
     paths: &[String],

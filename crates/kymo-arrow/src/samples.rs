@@ -119,7 +119,7 @@ impl SampleReader {
                 Err(_) => ControlFlow::Break(()),
             };
             if let Err(error) = samples(&timeline, &query, &mut take) {
-                // Nobody may want to know.
+                // The receiver may be gone.
                 let _ = sender.send(Err(ArrowError::ExternalError(Box::new(error))));
             }
         })?;

@@ -8,7 +8,7 @@ use kymo::timeline::{Notice, Query, Timeline};
 
 use crate::{Error, EventTable};
 
-/// Writes all rows that a query wants, merged by time, with all fields: a field whose type differs between
+/// Writes all rows that a query selects, merged by time, with all fields: a field whose type differs between
 /// classes becomes the wider one, and rows of classes without it are null.
 ///
 /// # Errors

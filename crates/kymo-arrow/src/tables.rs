@@ -25,7 +25,7 @@ use crate::recordings::recordings as recordings_table;
 use crate::samples::Samples;
 use crate::{Error, array, packet_fields, record_batch};
 
-/// Batches of tables that are no batches of rows have so many rows at most.
+/// Maximum number of rows of a batch of a table other than those of events.
 pub(crate) const ROWS: usize = 1 << 14;
 
 /// A table of recordings.

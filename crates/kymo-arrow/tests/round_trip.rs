@@ -249,7 +249,7 @@ fn a_file_of_another_program_is_a_trace_of_one_class() {
     }
 }
 
-/// Whoever reads what somebody else has written meets anything.
+/// A reader of files from other programs must cope with any content.
 #[test]
 fn damaged_tables_are_refused_or_read() {
     let place = tempfile::tempdir().unwrap();

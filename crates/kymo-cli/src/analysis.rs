@@ -563,7 +563,7 @@ pub(crate) fn selected<T>(
     result.map_err(|error| failed(error, terminal))
 }
 
-/// Writes a report, and tells how the program ends. Without a report, lines were written, and damage is reported
+/// Writes a report, and returns how the program ends. Without a report, lines were written, and damage is reported
 /// beside them.
 fn finish_analysis(
     terminal: &Terminal,

@@ -136,7 +136,7 @@ pub(crate) fn command() -> clap::Command {
         })
 }
 
-/// The parser of a command line. If its first word is not a command, it may ask for help, which lists all of them.
+/// The parser of a command line. If its first word is not a command, it may ask for help, which lists all commands.
 pub(crate) fn command_for(words: &[OsString]) -> clap::Command {
     let mut command = command();
     let is_known = words

@@ -64,7 +64,7 @@ impl<'a> BreakdownArgs<'a> {
         }
     }
 
-    /// Makes an analysis whose durations go where they are wanted.
+    /// Runs an analysis and passes its durations to the outputs that were requested.
     pub(crate) fn run<T>(
         &self,
         run: impl FnOnce(&mut Breakdown<'_>) -> Result<T, Failure>,

@@ -138,7 +138,7 @@ fn candidates(words: &[String]) -> Vec<String> {
 struct Parsed<'c> {
     command: &'c Command,
     paths: Vec<PathBuf>,
-    /// The option whose value is next.
+    /// The option whose value comes next.
     pending: Option<&'c Arg>,
     is_only_paths: bool,
 }
@@ -251,7 +251,7 @@ impl Found {
         };
         let part = &typed[kept.len()..];
         let mut values = begin_with(part, kept, all.into_iter());
-        // All of them would hide the fields.
+        // Listing all facts would hide the fields.
         if !part.is_empty() {
             values.extend(begin_with(part, kept, FACTS.into_iter()));
         }

@@ -126,7 +126,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     Err(std::io::Error::new(ErrorKind::InvalidData, problem))
 }
 
-/// Whether there is no such file, or it is another user's: a program that serves may have `/dev/null`
+/// Whether the file does not exist or belongs to another user: a server may have `/dev/null`
 /// for its home, or the home of whoever started it.
 pub(crate) fn is_none(path: &Path, error: ErrorKind) -> bool {
     match error {

@@ -36,7 +36,8 @@ use crate::ctf;
 use crate::formats::refuse_foreign;
 use crate::links::split;
 use crate::open::{
-    Inputs, Wanted, tell_opening_faults, threads, total_bytes, warn_of_idle_patterns, whole_inputs,
+    Inputs, Wanted, report_opening_faults, threads, total_bytes, warn_of_idle_patterns,
+    whole_inputs,
 };
 use crate::outputs::refuse_file;
 use crate::print::csv;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     let is_explained = wanted.warn(&inputs, &filter, terminal);
-    let outcome = tell_opening_faults(&inputs, terminal);
+    let outcome = report_opening_faults(&inputs, terminal);
     if args.work.strict && outcome != Outcome::Good {
         return Ok(outcome);
     }
@@ -89,13 +90,13 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
             let binding = job.binding()?;
             let mut perfetto = Perfetto::new(of, &binding, wall);
             let done = job.stream(&mut perfetto);
-            job.told(done, perfetto.losses())
+            job.reported(done, perfetto.losses())
         }
         To::Chrome => {
             let binding = job.binding()?;
             let mut chrome = Chrome::new(of, &binding, wall);
             let done = job.stream(&mut chrome);
-            job.told(done, chrome.losses())
+            job.reported(done, chrome.losses())
         }
         To::Cpel => job.cpel(wall),
         To::Elog => job.elog(wall),
@@ -109,7 +110,7 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
 }
 
 /// Reports what the recorders of the inputs discarded.
-pub(crate) fn tell_discarded(discarded: &Discarded, terminal: &Terminal) {
+pub(crate) fn report_discarded(discarded: &Discarded, terminal: &Terminal) {
     terminal.warning(format_args!(
         "the recording lacks {discarded} that the recorder discarded"
     ));
@@ -389,9 +390,9 @@ impl Job<'_> {
         if let Ok(summary) = &done
             && !summary.discarded.is_empty()
         {
-            // Text tells of each loss where it is.
+            // Text reports each loss where it occurred.
             if !matches!(target(args), Ok(To::Jsonl | To::Csv)) {
-                tell_discarded(&summary.discarded, terminal);
+                report_discarded(&summary.discarded, terminal);
             }
             if args.work.strict {
                 return Ok(Outcome::Damage);
@@ -456,8 +457,8 @@ impl Job<'_> {
         let split = split(output);
         let written = replace(output, how, write).map_err(|stop| match stop {
             Stop::Failure(Failure::Output(error)) => {
-                let told = format!("{}: {error}", output.display());
-                io::Error::new(error.kind(), told).into()
+                let reported = format!("{}: {error}", output.display());
+                io::Error::new(error.kind(), reported).into()
             }
             stop => stop,
         })?;
@@ -467,8 +468,8 @@ impl Job<'_> {
         Ok(written)
     }
 
-    /// Tells what the output cannot hold, where it is written.
-    fn told(&self, done: Result<Summary, Stop>, losses: &Losses) -> Result<Summary, Stop> {
+    /// Warns about what the output cannot hold, once it is written.
+    fn reported(&self, done: Result<Summary, Stop>, losses: &Losses) -> Result<Summary, Stop> {
         if done.is_ok() {
             for line in losses.lines() {
                 self.terminal.warning(line);
@@ -487,7 +488,7 @@ impl Job<'_> {
             && cpel::is_copied(only)
         {
             let losses = self.write(|file| copy(only, order, file))?;
-            return self.told(Ok(Summary::default()), &losses);
+            return self.reported(Ok(Summary::default()), &losses);
         }
         let is_as_it_is = !args.text && args.datum.is_none() && args.track.is_none();
         if let [only @ AnyRecording::Cpel(log)] = of.as_slice()
@@ -501,7 +502,7 @@ impl Job<'_> {
             let cut = Cut::new(order.unwrap_or(log.byte_order()), clock, wall);
             let losses = Arc::clone(cut.losses());
             let done = self.gather(cut, |cut, mut out| cut.write(only, &mut out));
-            return self.told(done, &losses);
+            return self.reported(done, &losses);
         }
         let keep = match &args.datum {
             Some(field) => Keep::Datum(field.clone()),
@@ -523,7 +524,7 @@ impl Job<'_> {
         let log = Cpel::new(of, &plan, wall);
         let losses = Arc::clone(log.losses());
         let done = self.gather(log, |log, mut out| log.write(&mut out).map_err(into_io));
-        self.told(done, &losses)
+        self.reported(done, &losses)
     }
 
     /// Makes an elog file.
@@ -545,7 +546,7 @@ impl Job<'_> {
                 error => invalid(&error),
             })
         });
-        self.told(done, &losses)
+        self.reported(done, &losses)
     }
 
     /// Whether nothing is asked for that needs a look at single events.
@@ -621,7 +622,7 @@ impl Job<'_> {
             self.terminal.warning(extent);
             let hint = "hint: `--begin` and `--end` leave out events with stray times, `--rows N` \
                 keeps the last N rows, and a longer `--step` makes fewer rows\n";
-            self.terminal.tell(hint.as_bytes());
+            self.terminal.report(hint.as_bytes());
         }
         let made = match counted.make() {
             Ok(made) => made,
@@ -641,7 +642,7 @@ impl Job<'_> {
                 "data sources have names of their own: {renamed}"
             ));
         }
-        self.told(Ok(summary), counted.losses())
+        self.reported(Ok(summary), counted.losses())
     }
 }
 

@@ -16,10 +16,10 @@ use kymo_model::Recording;
 
 use crate::args::convert::{Convert, To};
 use crate::args::ctf::{Index, Repair};
-use crate::convert::tell_discarded;
+use crate::convert::report_discarded;
 use crate::directory::{places, refuse_inputs, refuse_there, whole_directory};
 use crate::open::{
-    Asked, Inputs, inputs_with, tell_opening_faults, threads, total_bytes, whole_inputs,
+    Asked, Inputs, inputs_with, report_opening_faults, threads, total_bytes, whole_inputs,
 };
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -116,7 +116,7 @@ pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
         .map_err(|error| Failure::Usage(error.to_string()))?;
     refuse_there(&args.output, args.force)?;
     refuse_inputs(&args.output, &inputs.recordings)?;
-    let outcome = tell_opening_faults(&inputs, terminal);
+    let outcome = report_opening_faults(&inputs, terminal);
     // Each trace stays in its own dialect.
     let dialects = inputs.recordings.iter().map(|of| {
         of.as_ctf()
@@ -170,7 +170,7 @@ pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failur
         return crate::index::run(args, terminal);
     }
     let inputs = whole_inputs(&args.input, false, terminal)?;
-    let mut outcome = tell_opening_faults(&inputs, terminal);
+    let mut outcome = report_opening_faults(&inputs, terminal);
     let mut files = BTreeMap::new();
     for of in &inputs.recordings {
         let Some(trace) = of.as_ctf() else {
@@ -233,19 +233,19 @@ pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failur
                 )));
             }
             Ok(_) => {}
-            Err(_) => std::fs::create_dir(directory).map_err(|error| told(directory, error))?,
+            Err(_) => std::fs::create_dir(directory).map_err(|error| reported(directory, error))?,
         }
     }
     for (path, bytes) in files {
         let write = || kymo_io::replace(&path, how, |file| io::Write::write_all(file, &bytes));
-        write().map_err(|error: io::Error| told(&path, error))?;
+        write().map_err(|error: io::Error| reported(&path, error))?;
     }
     Ok(outcome)
 }
 
-pub(crate) fn told(path: &Path, error: io::Error) -> Failure {
-    let told = format!("{}: {error}", path.display());
-    Failure::Output(io::Error::new(error.kind(), told))
+pub(crate) fn reported(path: &Path, error: io::Error) -> Failure {
+    let reported = format!("{}: {error}", path.display());
+    Failure::Output(io::Error::new(error.kind(), reported))
 }
 
 /// Each recording alone, and its place below the output.
@@ -284,7 +284,7 @@ impl Job<'_> {
         outcome
     }
 
-    /// Writes one trace, and tells what it cannot hold.
+    /// Writes one trace, and reports what it cannot hold.
     fn part(&self, path: &Path, which: &[usize]) -> Result<Outcome, Stop> {
         let advance = |bytes| self.terminal.advance(bytes);
         let Written {
@@ -332,7 +332,7 @@ impl Job<'_> {
             ));
         }
         if !discarded.is_empty() {
-            tell_discarded(&discarded, self.terminal);
+            report_discarded(&discarded, self.terminal);
         }
         let is_lost = self.options.strict && !discarded.is_empty();
         match faults.is_empty() && refused.is_empty() && mended == 0 && !is_lost {

@@ -21,7 +21,7 @@ pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
     let opened = reopened(&args.input, Asked::default(), &[]);
     let is_several = opened.as_ref().is_some_and(|all| all.len() > 1);
     let to = match opened.as_deref() {
-        // Why nothing can be opened is told by who opens it next.
+        // Whatever opens it next reports why nothing can be opened.
         None => "ctf1.8",
         Some([first, rest @ ..]) => {
             if Pieces::is_cut(first) && rest.is_empty() {

@@ -12,12 +12,12 @@ use kymo::AnyRecording;
 use kymo_io::Temporaries;
 use kymo_model::Recording;
 
-use crate::ctf::{Stop, told};
+use crate::ctf::{Stop, reported};
 use crate::terminal::{Failure, Outcome};
 use overwrite::{is_empty, only_tables, only_traces};
 pub(crate) use places::places;
 
-/// So many directories that others write at this moment are passed over in search of a free name.
+/// Maximum number of names to skip, in search of a free one, because other processes are writing those directories.
 const MAX_NAMES: u32 = 1000;
 
 /// Refuses a place where something else is.
@@ -48,7 +48,7 @@ pub(crate) fn refuse_there(output: &Path, force: bool) -> Result<(), Failure> {
     Err(Failure::Usage(format!("error: {path}: {problem}")))
 }
 
-/// Refuses an output in whose place, or below it, an input is.
+/// Rejects an output that would replace an input or a directory that contains one.
 pub(crate) fn refuse_inputs(output: &Path, recordings: &[AnyRecording]) -> Result<(), Failure> {
     // What is not there holds nothing.
     let Ok(real) = std::fs::canonicalize(output) else {
@@ -91,7 +91,7 @@ pub(crate) fn whole_directory(
         .file_name()
         .ok_or_else(|| Failure::Usage(format!("error: {}: it has no name", output.display())))?;
     remove_left_behind(output, name);
-    let mut beside = Beside::new(output, name).map_err(|error| told(output, error))?;
+    let mut beside = Beside::new(output, name).map_err(|error| reported(output, error))?;
     let written = write(&beside.path).and_then(|outcome| {
         put(&mut beside, output, name, force)?;
         Ok(outcome)
@@ -99,7 +99,7 @@ pub(crate) fn whole_directory(
     match written {
         Ok(outcome) => Ok(outcome),
         Err(Stop::Damage) => Ok(Outcome::Damage),
-        Err(Stop::Failure(Failure::Output(error))) => Err(told(output, error)),
+        Err(Stop::Failure(Failure::Output(error))) => Err(reported(output, error)),
         Err(Stop::Failure(failure)) => Err(failure),
     }
 }
@@ -149,7 +149,7 @@ impl Beside {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made?,
             }
-            // Somebody may just have taken it for one that was left behind.
+            // Another process may just have taken it for a leftover.
             let lock = match lock(&path) {
                 Lock::Taken => continue,
                 Lock::Held(file) => Some(file),
@@ -178,7 +178,7 @@ impl Beside {
     fn exchange(&mut self, new: &mut Self, output: &Path) -> io::Result<()> {
         // No signal ends the program between the two renames.
         let temporaries = Temporaries::hold();
-        // Where a rename replaces an empty directory, nobody else gets the name in between.
+        // Where a rename replaces an empty directory, no other process can take the name in between.
         #[cfg(not(unix))]
         std::fs::remove_dir(&self.path)?;
         std::fs::rename(output, &self.path)?;
@@ -186,7 +186,7 @@ impl Beside {
             // Whether it gets its name back or not: it is not to be removed.
             self.is_renamed = true;
             temporaries.forget(&self.path);
-            // The error that is told is the one that led here.
+            // The error that is returned is the one that led here.
             let _ = std::fs::rename(&self.path, output);
             return Err(error);
         }

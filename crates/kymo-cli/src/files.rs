@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Files that name files that name files: no more than this.
 const DEEPEST: u32 = 8;
-/// Bytes of all of them.
+/// Maximum bytes of all files together.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// Replaces `--from-file FILE` by the lines of the file, a word each. Commands of `kymo rrd` are left as they are.

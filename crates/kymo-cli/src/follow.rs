@@ -29,7 +29,7 @@ use crate::terminal::{Failure, Outcome, Terminal};
 
 /// How often files are looked at.
 const PERIOD: Duration = Duration::from_millis(200);
-/// So many faults and warnings are remembered, so that each is told once.
+/// How many faults and warnings are remembered, so that each is reported once.
 const MOST_REMEMBERED: usize = 100_000;
 
 /// Refuses paths that do not grow.
@@ -56,7 +56,7 @@ pub(crate) fn refuse_sorted(recordings: &[AnyRecording]) -> Result<(), Failure> 
     )
 }
 
-/// Shows recordings as they grow. Ends only when there is no one to read, when enough
+/// Shows recordings as they grow. Ends only when the reader of the output is gone, when enough
 /// events were shown, or at the first damage with `--strict`.
 pub(crate) fn run<A: Sink>(
     args: &Print,
@@ -67,7 +67,7 @@ pub(crate) fn run<A: Sink>(
 ) -> Result<Outcome, Failure> {
     let mut output = Follower {
         console: Console::new(args, terminal),
-        told: HashSet::new(),
+        reported: HashSet::new(),
         outcome: inputs.outcome,
     };
     let mut left = args.limit;
@@ -128,7 +128,7 @@ pub(crate) fn run_live<A: Sink>(
     let mut shown = Shown::new(resume);
     let mut output = Follower {
         console: Console::new(args, terminal),
-        told: HashSet::new(),
+        reported: HashSet::new(),
         outcome: Outcome::Good,
     };
     let mut left = args.limit;
@@ -193,7 +193,7 @@ fn wait(paths: &[PathBuf], state: &mut u64, timeline: &mut Timeline) -> Places {
             continue;
         }
         *state = now;
-        // Nobody else uses the timeline.
+        // The timeline has no other users.
         let Ok(changes) = timeline.refresh() else {
             continue;
         };
@@ -262,7 +262,7 @@ fn hash_directory(
 /// Text to standard output, the rest to standard error, each line once.
 struct Follower<'t> {
     console: Console<'t>,
-    told: HashSet<u64>,
+    reported: HashSet<u64>,
     outcome: Outcome,
 }
 
@@ -270,7 +270,7 @@ impl Follower<'_> {
     fn is_new(&mut self, what: impl Hash) -> bool {
         let mut hasher = DefaultHasher::new();
         what.hash(&mut hasher);
-        self.told.len() < MOST_REMEMBERED && self.told.insert(hasher.finish())
+        self.reported.len() < MOST_REMEMBERED && self.reported.insert(hasher.finish())
     }
 }
 

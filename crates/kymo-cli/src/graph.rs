@@ -23,7 +23,7 @@ use kymo_io::{Replace, STANDARD_INPUT, replace};
 use crate::args::graph::{Graph, PictureFormat, Theme};
 use crate::index::cached;
 use crate::notices::Notices;
-use crate::open::{Wanted, inputs, tell_opening_faults, total_bytes, warn_of_idle_patterns};
+use crate::open::{Wanted, inputs, report_opening_faults, total_bytes, warn_of_idle_patterns};
 use crate::outputs::{exists, refuse_file};
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure>
         condition: None,
     };
     warn_of_idle_patterns(&drawn, &inputs.recordings, terminal);
-    let mut outcome = tell_opening_faults(&inputs, terminal);
+    let mut outcome = report_opening_faults(&inputs, terminal);
     let windows = wanted.windows(&inputs.recordings)?;
     if args.tracks.is_given() && !args.latency && args.states.is_none() {
         return Err(Failure::Usage(
@@ -290,7 +290,7 @@ pub(crate) fn write_file(
 /// More graphs have no pictures in a page beside their values: they would be most of it.
 const MOST_PICTURES: usize = 24;
 
-/// A panel in a page: as a chart that scripts draw, and as a picture where there is no script or it is no chart.
+/// Writes a panel of a page: as a chart drawn by scripts, and as a picture without scripts or if it is not a chart.
 fn write_panel(
     page: &mut Page<'_>,
     panel: &Panel,
@@ -356,7 +356,7 @@ fn databases_by_threads(
                     let charts: io::Result<Vec<_>> = panels
                         .map(|panel| chart_of(&panel, all, look, &fonts))
                         .collect();
-                    // Nobody waits any more once writing has failed.
+                    // The receiver is gone once writing has failed.
                     if sender.send((number, charts)).is_err() {
                         break;
                     }

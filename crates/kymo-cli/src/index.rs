@@ -56,13 +56,13 @@ pub(crate) fn run(args: &Index, terminal: &Terminal) -> Result<Outcome, Failure>
         }
         let begin = Instant::now();
         let index = Timeline::new(vec![recording]).index(options.clone());
-        let mut told = 0;
+        let mut reported = 0;
         while !index.wait_for(Duration::from_millis(50)) {
             let read = index.bytes_read();
-            terminal.advance(read - told);
-            told = read;
+            terminal.advance(read - reported);
+            reported = read;
         }
-        terminal.advance(index.bytes_read() - told);
+        terminal.advance(index.bytes_read() - reported);
         let Some(state) = index.wait().pop() else {
             continue;
         };

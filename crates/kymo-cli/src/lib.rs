@@ -79,7 +79,7 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
         Ok(words) => words,
         Err(problem) => {
             let failure = Failure::Usage(format!("error: {problem}"));
-            return ExitCode::from(terminal.tell_failure(&failure) as u8);
+            return ExitCode::from(terminal.report_failure(&failure) as u8);
         }
     };
     let matches = args::command_for(&words).try_get_matches_from(&words);
@@ -119,6 +119,6 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
         Command::Completions(args) => docs::completions(&args, &terminal),
         Command::Man(args) => docs::man(&args, &terminal),
     };
-    let outcome = result.unwrap_or_else(|failure| terminal.tell_failure(&failure));
+    let outcome = result.unwrap_or_else(|failure| terminal.report_failure(&failure));
     ExitCode::from(outcome as u8)
 }

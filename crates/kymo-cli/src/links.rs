@@ -4,7 +4,7 @@ use std::path::Path;
 
 use kymo_io::other_names;
 
-/// What is to be told when a new file takes the place of the one at a path, which has other names. It is
+/// What to report when a new file replaces the one at a path, which has other names. It is
 /// asked before that.
 pub(crate) fn split(output: &Path) -> Option<String> {
     let links = count_links(other_names(&output.metadata().ok()?))?;

@@ -9,7 +9,7 @@ use kymo_text::Line;
 use crate::args::machine::{Command, Float, List};
 use crate::terminal::{Failure, Outcome, Terminal};
 
-/// Tells about machines.
+/// Runs a command about machines.
 pub(crate) fn run(command: &Command, terminal: &Terminal) -> Result<Outcome, Failure> {
     match command {
         Command::List(args) => list(args, terminal),

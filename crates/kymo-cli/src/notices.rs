@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use kymo::Discarded;
 use kymo::timeline::{Notice, NoticeKind};
 
-use crate::convert::tell_discarded;
+use crate::convert::report_discarded;
 use crate::terminal::{Outcome, Terminal};
 
 /// Lists damage and counts losses.
@@ -50,7 +50,7 @@ impl<'t> Notices<'t> {
     pub(crate) fn end(&self, strict: bool) -> Outcome {
         let found = self.found.borrow();
         if !found.discarded.is_empty() {
-            tell_discarded(&found.discarded, self.terminal);
+            report_discarded(&found.discarded, self.terminal);
         }
         match found.faults > 0 || strict && !found.discarded.is_empty() {
             true => Outcome::Damage,

@@ -23,7 +23,8 @@ use crate::follow;
 use crate::formats::refuse_foreign;
 use crate::live::{Live, Resume};
 use crate::open::{
-    Asked, Inputs, Wanted, inputs_with, selected_inputs, tell_opening_faults, threads, total_bytes,
+    Asked, Inputs, Wanted, inputs_with, report_opening_faults, selected_inputs, threads,
+    total_bytes,
 };
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -168,7 +169,7 @@ fn show_in<A: Sink>(
     }
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     let is_explained = wanted.warn(&inputs, &filter, terminal);
-    let outcome = tell_opening_faults(&inputs, terminal);
+    let outcome = report_opening_faults(&inputs, terminal);
     if args.work.strict && outcome != Outcome::Good {
         return Ok(outcome);
     }
@@ -256,7 +257,7 @@ fn is_same(left: &Path, right: &Path) -> bool {
 /// Refuses options that do not shape this format.
 fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
     use Format::{Csv, ElogDump, Json, Pretty};
-    // These tell in warnings when something was lost.
+    // These report losses in warnings.
     let with_warnings = &[Pretty, Json, Csv];
     let options: &[(&str, bool, &[Format])] = &[
         ("--clock-cycles", args.clock_cycles, &[Pretty]),
@@ -421,7 +422,7 @@ fn palette(color: Color) -> Option<Palette> {
     wanted.then(|| Palette::new(bold_is_bright))
 }
 
-/// Columns of all events whose names match one of the patterns.
+/// The columns of all events whose names match one of the patterns.
 pub(crate) fn csv(
     events: &[Glob],
     recordings: &[AnyRecording],

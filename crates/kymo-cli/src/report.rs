@@ -208,7 +208,7 @@ fn with_progress<T>(
     result
 }
 
-/// Writes a report, which holds the faults too, and tells how the program ends.
+/// Writes a report, which holds the faults too, and returns how the program ends.
 pub(crate) fn finish(
     terminal: &Terminal,
     inputs: &Inputs,

@@ -12,7 +12,7 @@ use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Serves until a signal ends it.
 pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure> {
-    // What is wrong with the configuration is told before anything is done.
+    // Errors in the configuration are reported before anything is done.
     let config =
         configuration(args).map_err(|problem| Failure::Usage(format!("error: {problem}")))?;
     if args.check {
@@ -101,13 +101,13 @@ fn configuration(args: &Serve) -> Result<Config, String> {
     graphite.for_each(|endpoint| taking.graphite.add(endpoint));
     let statsd = args.statsd.iter().cloned();
     statsd.for_each(|endpoint| taking.statsd.listen.add(endpoint));
-    for (told, http) in [
+    for (reported, http) in [
         (&args.influx, &mut taking.influx.http),
         (&args.remote_write, &mut taking.remote_write),
         (&args.otlp, &mut taking.otlp.http),
     ] {
-        http.listen.is_set |= !told.is_empty();
-        http.listen.addresses.extend(told.iter().cloned());
+        http.listen.is_set |= !reported.is_empty();
+        http.listen.addresses.extend(reported.iter().cloned());
     }
     collectd(args, &mut config)?;
     let write = &mut config.write;

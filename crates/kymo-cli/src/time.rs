@@ -57,7 +57,7 @@ fn read(text: &str) -> Result<CdTime, CdTimeError> {
     }
 }
 
-/// Decimal digits of a unit so many places below the second, to the nearest count.
+/// Converts decimal digits of a unit that is `places` digits below the second, to the nearest count.
 fn parts(digits: &str, places: usize) -> Result<CdTime, CdTimeError> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     if whole.is_empty() || !whole.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -11,7 +11,7 @@ use crate::terminal::{Outcome, Terminal};
 /// Reports what is wrong with a command line, or prints the help that was asked for.
 pub(crate) fn report(error: &clap::Error, words: &[OsString], terminal: &Terminal) -> Outcome {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        // Nobody listens if it cannot be printed.
+        // If printing fails, there is no reader.
         let _ = error.print();
         return match error.use_stderr() {
             true => Outcome::Usage,

@@ -22,7 +22,7 @@ use crate::args::view::View;
 use crate::args::{Input, Selection, SymbolArgs};
 use crate::follow::fingerprint;
 use crate::live::Live;
-use crate::open::{Asked, Wanted, index_key, inputs_with, reopened, tell_opening_faults};
+use crate::open::{Asked, Wanted, index_key, inputs_with, reopened, report_opening_faults};
 use crate::outputs::refuse_file;
 use crate::terminal::{Failure, Outcome, Terminal};
 use daemon::Daemon;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     wanted.warn(&inputs, &filter, terminal);
-    let outcome = tell_opening_faults(&inputs, terminal);
+    let outcome = report_opening_faults(&inputs, terminal);
     let options = SceneOptions {
         windows: wanted.windows(&inputs.recordings)?,
         filter: wanted.query,
@@ -130,7 +130,7 @@ const ASKED: Asked = Asked {
 };
 
 /// The recordings that can be opened now, and directories that are empty still: a server shows what comes. What places
-/// recordings on the time line must know all of them.
+/// recordings on the time line must know all recordings.
 fn what_is_there(args: &View) -> (Input, Vec<PathBuf>) {
     let mut now = args.input.clone();
     let needs_all = !now.offset.is_empty() || !now.align.is_empty() || now.align_event.is_some();

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told() {
+    fn what_is_not_known_is_reported() {
         for (text, message) in [
             ("x = 1", "found `x`, expected a table `[COMMAND.NAME]`"),
             (

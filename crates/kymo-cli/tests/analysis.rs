@@ -188,7 +188,7 @@ fn results_depend_neither_on_threads_nor_on_the_byte_order() {
 
 #[test]
 fn several_recordings_are_one_time_line() {
-    // Two traces whose states take turns: 0, 10, 20, ... and 3, 13, 23, ...
+    // Two traces whose states alternate: 0, 10, 20, ... and 3, 13, 23, ...
     let states = |first: u8| -> Vec<(u8, u8, u8, &'static str)> {
         (0..20)
             .map(|number| (0, first + 10 * number, 1, ""))
@@ -291,11 +291,11 @@ fn filters_apply() {
     let some = some["starts"].as_u64().expect("a number");
     assert!(0 < some && some < whole);
     let later = [&all[..], &["--begin", "2030-01-01 00:00"]].concat();
-    let (code, none, told) = self::all("100", &later);
+    let (code, none, reported) = self::all("100", &later);
     assert_eq!(code, 0);
     assert!(
-        told.starts_with("warning: no event is in the given time range"),
-        "{told}"
+        reported.starts_with("warning: no event is in the given time range"),
+        "{reported}"
     );
     let none: serde_json::Value = serde_json::from_str(&none).expect("JSON");
     assert_eq!(
@@ -308,8 +308,8 @@ fn filters_apply() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
-    let mut told = String::new();
+fn what_is_wrong_is_reported() {
+    let mut reported = String::new();
     for args in [
         &["states", "--state-event", "demo:int", TRACE][..],
         &[
@@ -376,9 +376,9 @@ fn what_is_wrong_is_told() {
     ] {
         let (code, out, err) = all("100", args);
         assert_eq!((code, out.as_str()), (2, ""), "{args:?}");
-        told += &format!("$ kymo {}\n{err}\n", args.join(" "));
+        reported += &format!("$ kymo {}\n{err}\n", args.join(" "));
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(reported);
 }
 
 #[test]
@@ -413,7 +413,7 @@ fn a_clock_that_goes_back_is_damage_and_makes_no_negative_times() {
 }
 
 #[test]
-fn tracks_of_several_recordings_are_told_apart() {
+fn tracks_of_several_recordings_are_distinguished() {
     let names = ["begin", "end", "other"];
     let events = [(0, 10, 1, "a"), (1, 20, 1, "a")];
     let one = trace(names, &events);

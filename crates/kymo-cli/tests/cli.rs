@@ -27,7 +27,7 @@ fn kymo(args: &[&str]) -> Command {
         .env("TZ", "UTC")
         .env_remove("BABELTRACE_TERM_COLOR")
         .env("COLUMNS", "100")
-        // Somebody may have summaries of the examples.
+        // The user may have summaries of the examples.
         .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdin(Stdio::null());
     command
@@ -139,7 +139,7 @@ fn print_shows_events_as_babeltrace2_does() {
     }
 }
 
-/// A loss is shown by all, and is no damage unless that is asked for.
+/// All commands show a loss, and treat it as damage only if requested.
 #[test]
 fn a_loss_is_shown_and_fails_only_where_that_is_asked_for() {
     let home = tempfile::tempdir().expect("a directory");
@@ -159,12 +159,12 @@ fn a_loss_is_shown_and_fails_only_where_that_is_asked_for() {
         for (strict, expected) in [(&[][..], 0), (&["--strict"], 1)] {
             let (code, out, err) = all(&[command, strict, &[DISCARDED]].concat());
             assert_eq!(code, expected, "{command:?} {strict:?}: {err}");
-            let told = out + &err;
+            let reported = out + &err;
             assert!(
                 ["38,574", "38574", "discarded 15212 events"]
                     .iter()
-                    .any(|of| told.contains(of)),
-                "{command:?}: {told}"
+                    .any(|of| reported.contains(of)),
+                "{command:?}: {reported}"
             );
         }
     }
@@ -241,7 +241,7 @@ fn filters_choose_events() {
     assert_eq!(count(&["--begin", begin, "--end", end]), within);
     let range = format!("[{begin},{end}]");
     assert_eq!(count(&["--timerange", &range]), within);
-    // By the time of day of the first event, which is the same moment.
+    // Given as times of day on the day of the first event, which select the same range.
     let clock: Vec<&str> = all.lines().map(|line| &line[1..19]).collect();
     assert_eq!(count(&["-b", clock[10], "-e", clock[20]]), within);
 
@@ -316,7 +316,7 @@ fn filters_that_match_nothing_are_warned_of() {
 }
 
 #[test]
-fn info_stats_and_check_tell_what_there_is() {
+fn info_stats_and_check_report_what_there_is() {
     let mut reports = String::new();
     for args in [
         &["info", "--clock-gmt", DISCARDED][..],
@@ -355,7 +355,7 @@ fn info_stats_and_check_tell_what_there_is() {
 }
 
 #[test]
-fn damage_is_told_once_and_the_rest_is_shown() {
+fn damage_is_reported_once_and_the_rest_is_shown() {
     let copy = Copy::of(SMALL);
     let whole = lines(&good(&["print", copy.path()]));
     let name = copy.file("r_0");
@@ -387,7 +387,7 @@ fn damage_is_told_once_and_the_rest_is_shown() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn what_cannot_be_read_is_reported() {
     let (code, printed, error) = all(&["print", "no-such-recording"]);
     assert_eq!((code, printed.as_str()), (3, ""));
     assert!(
@@ -540,7 +540,7 @@ fn closed_pipes_end_quietly() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let full = fs::OpenOptions::new()
         .write(true)
         .open("/dev/full")
@@ -649,7 +649,7 @@ fn rotated_sessions_are_followed() {
 }
 
 #[test]
-fn time_that_goes_back_is_told() {
+fn time_that_goes_back_is_reported() {
     let trace = TempDir::new().expect("a directory for the test");
     let metadata = "trace { major = 1; minor = 8; byte_order = le; };
         clock { name = c; };

@@ -32,9 +32,9 @@ fn run(args: &[&str]) -> Output {
 /// Standard output of a run that must be good and silent.
 fn good(args: &[&str]) -> Vec<u8> {
     let output = run(args);
-    let told = String::from_utf8_lossy(&output.stderr);
+    let reported = String::from_utf8_lossy(&output.stderr);
     assert_eq!(
-        (told.as_ref(), output.status.code()),
+        (reported.as_ref(), output.status.code()),
         ("", Some(0)),
         "{args:?}"
     );
@@ -42,7 +42,7 @@ fn good(args: &[&str]) -> Vec<u8> {
 }
 
 /// Exit code and standard error, without the paths of the machine.
-fn told(args: &[&str], dir: &TempDir) -> (i32, String) {
+fn reported(args: &[&str], dir: &TempDir) -> (i32, String) {
     let output = run(args);
     assert_eq!(output.stdout, b"", "{args:?}");
     let text = String::from_utf8(output.stderr).expect("UTF-8");
@@ -134,14 +134,14 @@ fn what_is_there_stays() {
     let dir = directory();
     let output = path(&dir, "a.csv");
     fs::write(&output, "mine").expect("a file");
-    insta::assert_debug_snapshot!(told(&["convert", SMALL, "-o", &output], &dir));
+    insta::assert_debug_snapshot!(reported(&["convert", SMALL, "-o", &output], &dir));
     assert_eq!(fs::read(&output).expect("a file"), b"mine");
     good(&["convert", SMALL, "-o", &output, "-f"]);
     assert!(fs::read(&output).expect("a file").len() > 100_000);
 }
 
 #[test]
-fn wrong_command_lines_are_told() {
+fn wrong_command_lines_are_reported() {
     let dir = directory();
     let output = |name: &str| path(&dir, name);
     let (json, trace, rrd, cpel) = (
@@ -175,7 +175,7 @@ fn wrong_command_lines_are_told() {
         &["-o", &nowhere],
     ] {
         let args = [&["convert", SMALL], args].concat();
-        let (code, error) = told(&args, &dir);
+        let (code, error) = reported(&args, &dir);
         let shown = args
             .join(" ")
             .replace(dir.path().to_str().expect("UTF-8"), "DIR");
@@ -186,7 +186,7 @@ fn wrong_command_lines_are_told() {
 }
 
 #[test]
-fn patterns_that_match_nothing_are_told() {
+fn patterns_that_match_nothing_are_reported() {
     let dir = directory();
     let output = path(&dir, "a.pftrace");
     let args = [
@@ -197,7 +197,7 @@ fn patterns_that_match_nothing_are_told() {
         "--slice",
         r"demo\:int:demo\:floats",
     ];
-    insta::assert_debug_snapshot!(told(&args, &dir));
+    insta::assert_debug_snapshot!(reported(&args, &dir));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn counts_are_a_database() {
     let args = [
         "convert", SMALL, "-o", &output, "--step", "1m", "--count", "--track", "cpu_id",
     ];
-    insta::assert_debug_snapshot!(told(&args, &dir));
+    insta::assert_debug_snapshot!(reported(&args, &dir));
     let lines = good(&["print", &output, "--format", "json"]);
     let line: serde_json::Value = serde_json::from_slice(&lines).expect("one line");
     let payload = line["payload"].as_object().expect("an object");
@@ -249,7 +249,7 @@ fn logs_are_copied_and_written() {
     assert_eq!(fs::read(&other).expect("a file")[0], 0x81);
     let renamed = |path: &str| good(&["print", path]);
     assert!(renamed(&text) == renamed(&other));
-    // What is chosen is written anew, and keeps its times, tracks and codes.
+    // The selected events are written to a new file, and keep their times, tracks and codes.
     good(&[
         "convert",
         &other,
@@ -275,7 +275,7 @@ fn logs_are_copied_and_written() {
 }
 
 #[test]
-fn damage_is_told_and_skipped() {
+fn damage_is_reported_and_skipped() {
     let dir = directory();
     let trace = dir.path().join("trace");
     fs::create_dir(&trace).expect("a directory");
@@ -300,10 +300,10 @@ fn damage_is_told_and_skipped() {
 }
 
 #[test]
-fn what_a_recorder_lost_is_told() {
+fn what_a_recorder_lost_is_reported() {
     let dir = directory();
     let output = path(&dir, "a.pftrace");
-    let (code, warnings) = told(&["convert", DISCARDED, "-o", &output], &dir);
+    let (code, warnings) = reported(&["convert", DISCARDED, "-o", &output], &dir);
     assert_eq!(code, 0);
     assert!(
         warnings.contains("WARNING: Tracer discarded "),

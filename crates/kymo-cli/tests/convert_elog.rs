@@ -48,17 +48,17 @@ fn log(dir: &TempDir) {
     log.write(begin, &mut file).expect("it is written");
 }
 
-/// What a run tells on standard error, which must end well.
+/// What a run, which must end well, writes to standard error.
 fn converted(dir: &TempDir, args: &[&str]) -> String {
-    let (code, _, told) = kymo_in(dir.path(), &[&["convert"], args].concat());
-    assert_eq!(code, 0, "{args:?}: {told}");
-    told
+    let (code, _, reported) = kymo_in(dir.path(), &[&["convert"], args].concat());
+    assert_eq!(code, 0, "{args:?}: {reported}");
+    reported
 }
 
 /// The lines that are printed, from the name of the event on.
 fn shown(dir: &TempDir, log: &str) -> Vec<String> {
-    let (code, lines, told) = kymo_in(dir.path(), &["print", "--clock-seconds", log]);
-    assert_eq!((code, told.as_str()), (0, ""));
+    let (code, lines, reported) = kymo_in(dir.path(), &["print", "--clock-seconds", log]);
+    assert_eq!((code, reported.as_str()), (0, ""));
     lines.lines().map(str::to_string).collect()
 }
 
@@ -85,8 +85,8 @@ fn a_log_alone_is_copied_and_what_is_chosen_of_it_keeps_its_types() {
 fn fields_of_traces_are_arguments_and_the_rest_one_text() {
     let dir = TempDir::new().expect("a directory");
     let trace = example("lttng-small");
-    let told = converted(&dir, &[text(&trace), "-o", "t.elog", "--track", "cpu_id"]);
-    assert_eq!(told, "");
+    let reported = converted(&dir, &[text(&trace), "-o", "t.elog", "--track", "cpu_id"]);
+    assert_eq!(reported, "");
     insta::assert_snapshot!(shown(&dir, "t.elog")[..9].join("\n"));
     // Every event is there, at its time.
     let times = |of: &str| {
@@ -99,7 +99,7 @@ fn fields_of_traces_are_arguments_and_the_rest_one_text() {
 }
 
 #[test]
-fn logs_without_an_epoch_and_odd_names_are_told() {
+fn logs_without_an_epoch_and_odd_names_are_reported() {
     let dir = TempDir::new().expect("a directory");
     let mut log = write::Builder::new(write::Options::default());
     let odd = log.event(1, Some(b"a b(c%%"), Some(b"datum %d"));
@@ -115,10 +115,10 @@ fn logs_without_an_epoch_and_odd_names_are_told() {
     }
     let mut file = File::create(dir.path().join("a.cpel")).expect("a file");
     log.write(&mut file).expect("it is written");
-    let told = converted(&dir, &["a.cpel", "-o", "a.elog"]);
-    insta::assert_snapshot!(told);
+    let reported = converted(&dir, &["a.cpel", "-o", "a.elog"]);
+    insta::assert_snapshot!(reported);
     insta::assert_snapshot!(shown(&dir, "a.elog").join("\n"));
-    // Where it is placed, its times are told.
+    // If it is aligned, its times can be stored.
     let placed = [
         "a.cpel",
         "-o",
@@ -145,9 +145,9 @@ fn standard_output_and_options_of_others_are_refused() {
         ),
         (&["a.elog", "-o", "b.elog", "--track", "no_such"], "no_such"),
     ] {
-        let (code, _, told) = kymo_in(dir.path(), &[&["convert"], args].concat());
-        assert_eq!(code, 2, "{told}");
-        assert!(told.contains(problem), "{told}");
+        let (code, _, reported) = kymo_in(dir.path(), &[&["convert"], args].concat());
+        assert_eq!(code, 2, "{reported}");
+        assert!(reported.contains(problem), "{reported}");
         assert!(!dir.path().join("b.elog").exists());
     }
 }

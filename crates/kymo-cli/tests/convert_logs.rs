@@ -45,8 +45,8 @@ fn kymo(dir: &TempDir, args: &[&str]) -> (i32, String, String) {
 /// The good, silent conversion of the log with some options.
 fn converted(dir: &TempDir, options: &[&str]) -> Vec<u8> {
     let args = [&["convert", "a.cpel", "-o", "b.cpel", "-f"], options].concat();
-    let (code, _, told) = kymo(dir, &args);
-    assert_eq!((code, told.as_str()), (0, ""), "{options:?}");
+    let (code, _, reported) = kymo(dir, &args);
+    assert_eq!((code, reported.as_str()), (0, ""), "{options:?}");
     fs::read(dir.path().join("b.cpel")).expect("a file")
 }
 
@@ -92,11 +92,11 @@ fn a_log_that_is_placed_is_no_copy() {
 fn ticks_are_as_readers_take_them() {
     let dir = with(log());
     let args = ["convert", "a.cpel", "-o", "b.cpel", "--ticks", "99999"];
-    let (code, _, told) = kymo(&dir, &args);
+    let (code, _, reported) = kymo(&dir, &args);
     assert_eq!(code, 2);
     assert!(
-        told.contains("would be read as the ticks in a microsecond"),
-        "{told}"
+        reported.contains("would be read as the ticks in a microsecond"),
+        "{reported}"
     );
     assert!(!dir.path().join("b.cpel").exists());
     // 2^62 ns are more than 2^64 of the shortest ticks.
@@ -110,11 +110,11 @@ fn ticks_are_as_readers_take_them() {
         "4294967295",
         late,
     ];
-    let (code, _, told) = kymo(&dir, &args);
+    let (code, _, reported) = kymo(&dir, &args);
     let lost = "WARNING: events later than 64 bits of ticks can hold, set to the last tick: 5\n";
     assert!(
-        code == 0 && told.to_lowercase().ends_with(&lost.to_lowercase()),
-        "{told}"
+        code == 0 && reported.to_lowercase().ends_with(&lost.to_lowercase()),
+        "{reported}"
     );
 }
 
@@ -150,11 +150,11 @@ fn codes_without_a_definition_stay_so() {
     let args = [
         "convert", "a.cpel", "-o", "b.cpel", "-f", "--track", "track",
     ];
-    let (code, _, told) = kymo(&dir, &args);
+    let (code, _, reported) = kymo(&dir, &args);
     assert_eq!(code, 0);
     assert!(
-        told.contains("too many event codes without a definition: events of the rest, written with one code: 3"),
-        "{told}"
+        reported.contains("too many event codes without a definition: events of the rest, written with one code: 3"),
+        "{reported}"
     );
     let (code, report, _) = kymo(&dir, &["check", "b.cpel"]);
     assert_eq!(code, 0, "{report}");
@@ -218,8 +218,8 @@ fn a_part_of_a_log_answers_as_the_log_does() {
         for options in windows {
             let wanted = json(&dir, "a", options);
             let args = [&["convert", "a", "-o", "b.cpel", "-f"], options].concat();
-            let (code, _, told) = kymo(&dir, &args);
-            assert!(code < 2, "{name} {options:?}: {told}");
+            let (code, _, reported) = kymo(&dir, &args);
+            assert!(code < 2, "{name} {options:?}: {reported}");
             assert_eq!(json(&dir, "b.cpel", &[]), wanted, "{name} {options:?}");
             assert_eq!(json(&dir, "b.cpel", options), wanted, "{name} {options:?}");
             let is_gist = name.ends_with(".gist");
@@ -265,8 +265,8 @@ fn a_log_in_another_form_has_the_same_events() {
                 continue;
             }
             let args = [&["convert", "a", "-o", "b.cpel", "-f"], options].concat();
-            let (code, _, told) = kymo(&dir, &args);
-            assert!(code < 2, "{name} {options:?}: {told}");
+            let (code, _, reported) = kymo(&dir, &args);
+            assert!(code < 2, "{name} {options:?}: {reported}");
             assert_eq!(lines(&dir, "b.cpel", members), wanted, "{name} {options:?}");
         }
     }
@@ -360,10 +360,10 @@ fn symbols_of_several_logs_do_not_mix() {
         fs::write(dir.path().join(file), with_symbol(name, code)).expect("a file");
     }
     let args = ["convert", "1.cpel", "2.cpel", "-o", "b.cpel", "-f"];
-    let (code, _, told) = kymo(&dir, &args);
+    let (code, _, reported) = kymo(&dir, &args);
     assert_eq!(code, 0);
     let lost = "symbols of CPEL files, left out; datums that show them are written as text: 1";
-    assert!(told.contains(lost), "{told}");
+    assert!(reported.contains(lost), "{reported}");
     assert_eq!(
         lines(&dir, "b.cpel", &["text"]),
         ["\"one+0x1\"", "\"two+0x1\""]
@@ -378,10 +378,13 @@ fn traces_of_logs_have_their_codes() {
     let dir = with(log);
     for to in ["ctf1.8", "ctf2", "ctf-rfc"] {
         let args = ["convert", "a.cpel", "-o", "trace", "-f", "--to", to];
-        let (code, _, told) = kymo(&dir, &args);
+        let (code, _, reported) = kymo(&dir, &args);
         assert_eq!(code, 0);
-        assert!(told.contains("symbols are dropped: 1"), "{told}");
-        assert!(told.contains("formats of datums are dropped: 2"), "{told}");
+        assert!(reported.contains("symbols are dropped: 1"), "{reported}");
+        assert!(
+            reported.contains("formats of datums are dropped: 2"),
+            "{reported}"
+        );
         let members = &["event", "event_class"];
         assert_eq!(
             lines(&dir, "trace", members),
@@ -392,7 +395,7 @@ fn traces_of_logs_have_their_codes() {
 }
 
 #[test]
-fn a_stray_time_that_makes_a_large_database_is_told() {
+fn a_stray_time_that_makes_a_large_database_is_reported() {
     let mut log = Builder::new(Options::default());
     for time in [0, 1, 2_200_000] {
         log.push(Entry {
@@ -406,10 +409,10 @@ fn a_stray_time_that_makes_a_large_database_is_told() {
     let args = [
         "convert", "a.cpel", "-o", "a.rrd", "--step", "1s", "--count",
     ];
-    let (code, _, told) = kymo(&dir, &[&args[..], &["--format", "portable"]].concat());
+    let (code, _, reported) = kymo(&dir, &[&args[..], &["--format", "portable"]].concat());
     let expected = "warning: the database takes 17 MB: 2200001 rows of 1 data source, in which 3 \
         values are of events\nhint: ";
-    assert!(code == 0 && told.starts_with(expected), "{told}");
+    assert!(code == 0 && reported.starts_with(expected), "{reported}");
     let args = [&args[..], &["-f", "--rows", "10"]].concat();
     assert!(!kymo(&dir, &args).2.contains("the database takes"));
 }
@@ -420,12 +423,12 @@ fn an_output_is_not_the_next_input() {
     let whole = ["convert", ".", "-o", "all.cpel", "-f", "--event", "ev"];
     assert_eq!(kymo(&dir, &whole).0, 0);
     let before = fs::read(dir.path().join("all.cpel")).expect("a file");
-    let (code, _, told) = kymo(&dir, &whole);
+    let (code, _, reported) = kymo(&dir, &whole);
     assert_eq!(code, 2);
     assert!(
-        told.starts_with("error: all.cpel: the input ")
-            && told.ends_with("choose another output\n"),
-        "{told}"
+        reported.starts_with("error: all.cpel: the input ")
+            && reported.ends_with("choose another output\n"),
+        "{reported}"
     );
     assert!(before == fs::read(dir.path().join("all.cpel")).expect("a file"));
     // What is named is replaced.
@@ -443,17 +446,17 @@ fn an_output_is_not_the_next_input() {
 }
 
 #[test]
-fn a_place_that_is_none_is_told_at_once() {
+fn a_place_that_is_none_is_reported_at_once() {
     let dir = with(log());
     for output in ["a.cpel/b.cpel", "none/b.cpel"] {
         // Before anything is opened.
         let args = ["convert", "nothing.cpel", "-o", output];
-        let (code, _, told) = kymo(&dir, &args);
+        let (code, _, reported) = kymo(&dir, &args);
         assert_eq!(code, 2);
         let begin = format!(
             "error: cannot write `{}`: directory ",
             Path::new(output).display()
         );
-        assert!(told.starts_with(&begin), "{told}");
+        assert!(reported.starts_with(&begin), "{reported}");
     }
 }

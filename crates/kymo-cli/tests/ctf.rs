@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use common::{example, good, kymo, text};
 
-/// Events as JSON, without what tells where they are from.
+/// Events as JSON, without the members that say where they are from.
 fn events(path: &Path, more: &[&str]) -> Vec<Value> {
     let output = kymo(&[&["print", "--format", "json", text(path)], more].concat());
     let lines = String::from_utf8(output.stdout).expect("text");
@@ -169,12 +169,12 @@ fn summaries_are_kept_and_never_needed() {
     let home = home();
     let trace = example("lttng-small/ust/uid/0/64-bit");
     let cache = home.path().join("cache");
-    let told = |args: &[&str]| {
+    let reported = |args: &[&str]| {
         let run = kymo(&[&["index"], args, &[text(&trace)]].concat());
         assert_eq!(run.status.code(), Some(0));
         String::from_utf8(run.stdout).expect("text")
     };
-    let index = |cache: &Path| told(&["--cache", text(cache)]);
+    let index = |cache: &Path| reported(&["--cache", text(cache)]);
     let first = index(&cache);
     assert!(first.contains("3,000 rows on 2 tracks"), "{first}");
     assert!(!first.contains("unchanged"), "{first}");
@@ -194,19 +194,20 @@ fn summaries_are_kept_and_never_needed() {
     ]);
     assert_eq!(run.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&run.stderr).contains("cannot write to"));
-    assert!(told(&["--no-cache"]).contains("3,000 rows"));
+    assert!(reported(&["--no-cache"]).contains("3,000 rows"));
 }
 
 #[test]
-fn what_was_lost_is_still_told() {
+fn what_was_lost_is_still_reported() {
     let home = home();
     let trace = example("lttng-discarded/ust/uid/0/64-bit");
     let warnings = |path: &Path| {
         let output = kymo(&["print", "--clock-gmt", text(path)]);
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
-        let told = err.lines().filter(|line| line.contains("discarded"));
+        let reported = err.lines().filter(|line| line.contains("discarded"));
         // Up to the name of the trace.
-        told.map(|line| line.split(" in trace").next().map(str::to_owned))
+        reported
+            .map(|line| line.split(" in trace").next().map(str::to_owned))
             .collect::<Vec<_>>()
     };
     let expected = warnings(&trace);
@@ -335,7 +336,7 @@ fn several_recordings_become_one_trace_of_the_draft() {
     let log = home.path().join("log.cpel");
     let small = example("lttng-small");
     good(&["convert", text(&small), "-o", text(&log), "--text"]);
-    // Two traces with sections of the same names, and two whose names tell of each other's files.
+    // Two traces with sections of the same names, and two whose names fit each other's files.
     let sections = [("first", "irq"), ("second", "irq"), ("third", "irq_1")];
     let [irq, again, numbered] = sections.map(|(trace, section)| {
         let trace = home.path().join(trace);
@@ -381,7 +382,7 @@ fn several_recordings_become_one_trace_of_the_draft() {
 }
 
 #[test]
-fn clocks_that_cannot_be_compared_are_told() {
+fn clocks_that_cannot_be_compared_are_reported() {
     let home = home();
     let (absolute, relative) = (example("lttng-small"), example("rfc-small"));
     let there = home.path().join("there");
@@ -392,11 +393,11 @@ fn clocks_that_cannot_be_compared_are_told() {
         "-o",
         text(&there),
     ];
-    let told = good(&both);
-    assert!(told.contains("count from 1970"), "{told}");
-    assert!(told.contains("--separate"), "{told}");
+    let reported = good(&both);
+    assert!(reported.contains("count from 1970"), "{reported}");
+    assert!(reported.contains("--separate"), "{reported}");
     let apart = home.path().join("apart");
-    let told = good(&[
+    let reported = good(&[
         "convert",
         "--separate",
         text(&absolute),
@@ -404,7 +405,7 @@ fn clocks_that_cannot_be_compared_are_told() {
         "-o",
         text(&apart),
     ]);
-    assert!(!told.contains("count from 1970"), "{told}");
+    assert!(!reported.contains("count from 1970"), "{reported}");
 }
 
 #[test]
@@ -501,7 +502,7 @@ fn a_packet_whose_padding_is_cut_is_written_anew() {
     assert_eq!(events(&saved, &[]).len(), kept.len());
 }
 
-/// A packet in the middle and its index do not say the same: whichever is damaged, repairing saves
+/// A packet in the middle and its index disagree: whichever is damaged, repairing saves
 /// all of its events.
 #[test]
 fn a_packet_that_contradicts_its_index_is_saved() {
@@ -549,7 +550,7 @@ fn a_packet_that_contradicts_its_index_is_saved() {
 }
 
 /// The streams of a section of RFC v1.1 count their packets and discarded events together: what one
-/// that is damaged should say, the others tell.
+/// that is damaged should contain follows from the others.
 #[test]
 fn counters_of_a_section_are_mended_by_all_its_streams() {
     let home = home();
@@ -603,7 +604,7 @@ fn counters_of_a_section_are_mended_by_all_its_streams() {
     let saved = home.path().join("saved");
     kymo(&["repair", text(&trace), "-o", text(&saved)]);
     let mut expected = good_files;
-    // As few as the packet before it tells: no others are known.
+    // Only as many as the packet before it states: no others are known.
     expected[1][2].1 = 10;
     assert_eq!(read(&saved), expected);
 }
@@ -713,8 +714,11 @@ fn indexes_are_not_written_where_links_lead() {
     fs::create_dir(&index).expect("made");
     link(&mine, &index.join("tiny_0.idx"));
     assert_eq!(kymo(&["index", text(&trace)]).status.code(), Some(2));
-    let told = good(&["index", "--force", text(&trace)]);
-    assert!(told.contains("`index/tiny_0.idx` is ignored"), "{told}");
+    let reported = good(&["index", "--force", text(&trace)]);
+    assert!(
+        reported.contains("`index/tiny_0.idx` is ignored"),
+        "{reported}"
+    );
     assert_eq!(fs::read_to_string(&mine).expect("read"), "mine");
     let there = fs::symlink_metadata(index.join("tiny_0.idx")).expect("an index");
     assert!(there.is_file());
@@ -764,7 +768,7 @@ fn a_trace_is_not_overwritten_with_what_lies_beside_it() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_is_told_and_not_opened() {
+fn what_is_no_file_is_reported_and_not_opened() {
     let home = home();
     let name = "lttng-small/ust/uid/0/64-bit";
     let trace = changed(&home, name, "r_0", |_| {});
@@ -783,7 +787,7 @@ fn what_is_no_file_is_told_and_not_opened() {
     assert_eq!(events(&to, &[]), expected);
 }
 
-/// Every value in a part of an event, in order, except what only tells of another one, and what a
+/// Every value in a part of an event, in order, except what only describes another one, and what a
 /// number is called.
 fn leaves(value: &Value, found: &mut Vec<Value>) {
     match value {
@@ -791,8 +795,8 @@ fn leaves(value: &Value, found: &mut Vec<Value>) {
         Value::Object(members) => members
             .iter()
             .filter(|(name, _)| {
-                let tells = ["_is_there", "_length", "_kind"];
-                !tells.iter().any(|end| name.ends_with(end)) && *name != "labels"
+                let reports = ["_is_there", "_length", "_kind"];
+                !reports.iter().any(|end| name.ends_with(end)) && *name != "labels"
             })
             .for_each(|(_, value)| leaves(value, found)),
         Value::Array(elements) => elements.iter().for_each(|value| leaves(value, found)),
@@ -802,12 +806,12 @@ fn leaves(value: &Value, found: &mut Vec<Value>) {
 
 /// Times of events, and the values of their payloads.
 fn values(path: &Path) -> Vec<(Value, Vec<Value>)> {
-    let told = |event: &Value| {
+    let reported = |event: &Value| {
         let mut found = Vec::new();
         leaves(&event["payload"], &mut found);
         (event["timestamp"].clone(), found)
     };
-    events(path, &[]).iter().map(told).collect()
+    events(path, &[]).iter().map(reported).collect()
 }
 
 #[test]
@@ -888,7 +892,7 @@ fn what_a_killed_run_left_is_not_read_and_removed_by_the_next() {
             "--force",
         ])
     };
-    // Somebody writes this one.
+    // Another process is writing this one.
     let file = fs::File::open(&written).expect("opened");
     file.try_lock().expect("locked");
     again();

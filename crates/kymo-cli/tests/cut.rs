@@ -212,8 +212,8 @@ fn what_cannot_be_cut_is_refused_with_a_remedy() {
         (text(&rfc), "`kymo convert --to ctf2`"),
     ] {
         let output = kymo(&["cut", path, "-o", text(&home.path().join("part"))]);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains(expected), "{told}");
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{reported}");
+        assert!(reported.contains(expected), "{reported}");
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 
-/// A daemon with fixed answers: a request line, and what it answers. Tells the requests of one
+/// A daemon with fixed answers: a request line, and what it answers. Reports the requests of one
 /// connection when it has ended.
 fn daemon(
     directory: &std::path::Path,
@@ -19,7 +19,7 @@ fn daemon(
         .iter()
         .map(|(request, answer)| ((*request).to_owned(), (*answer).to_owned()))
         .collect();
-    let (tell, told) = mpsc::channel();
+    let (report, reported) = mpsc::channel();
     thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         let mut out = stream.try_clone().unwrap();
@@ -34,9 +34,9 @@ fn daemon(
             writeln!(out, "{answer}").unwrap();
         }
         // The test may be over.
-        let _ = tell.send(asked);
+        let _ = report.send(asked);
     });
-    (format!("unix:{}", path.display()), told)
+    (format!("unix:{}", path.display()), reported)
 }
 
 fn kymo(directory: &std::path::Path, words: &[&str]) -> (i32, String, String) {
@@ -67,14 +67,14 @@ fn a_daemon_writes_before_a_file_is_read() {
         "/../kymo-rrd/tests/data/dump/fresh.i386.rrd"
     );
     std::fs::copy(data, real.join("a b.rrd")).unwrap();
-    let (address, told) = daemon(&real, &[("flush ", "0 Successfully flushed.")]);
+    let (address, reported) = daemon(&real, &[("flush ", "0 Successfully flushed.")]);
     let (code, out, err) = kymo(&real, &["lastupdate", "-d", &address, "a b.rrd"]);
     assert_eq!((code, &*err), (0, ""));
     assert!(out.starts_with(' '), "{out}");
     // The path is absolute, and its blank escaped.
     let path = real.join("a b.rrd").display().to_string();
     assert_eq!(
-        told.recv().unwrap(),
+        reported.recv().unwrap(),
         [format!("flush {}", path.replace(' ', "\\ "))]
     );
 }
@@ -95,14 +95,14 @@ fn a_daemon_answers_itself() {
     assert_eq!((code, &*out), (0, expected));
 
     let directory = tempfile::tempdir().unwrap();
-    let (address, told) = daemon(directory.path(), &[("last", "0 1500000000")]);
+    let (address, reported) = daemon(directory.path(), &[("last", "0 1500000000")]);
     let (code, out, _) = kymo(directory.path(), &["last", "--daemon", &address, "/x.rrd"]);
     assert_eq!((code, &*out), (0, "1500000000\n"));
-    assert_eq!(told.recv().unwrap(), ["last /x.rrd"]);
+    assert_eq!(reported.recv().unwrap(), ["last /x.rrd"]);
 }
 
 #[test]
-fn what_a_daemon_refuses_is_told() {
+fn what_a_daemon_refuses_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let (address, _) = daemon(directory.path(), &[("flush", "-1 No such file: x.rrd.")]);
     let (code, out, err) = kymo(directory.path(), &["flushcached", "-d", &address, "x.rrd"]);
@@ -110,7 +110,7 @@ fn what_a_daemon_refuses_is_told() {
     let expected = format!("ERROR: rrdcached@{address}: No such file: x.rrd.\n");
     assert_eq!(err, expected);
 
-    // More lines are promised than come, and what is no reply at all.
+    // A reply that promises more lines than arrive, and one that is not a reply at all.
     for answer in ["1000000000000 lines follow\nstep 1 300", "hello"] {
         let directory = tempfile::tempdir().unwrap();
         let (address, _) = hangs_up(directory.path(), answer);
@@ -144,13 +144,13 @@ fn hangs_up(directory: &std::path::Path, answer: &str) -> (String, thread::JoinH
     (format!("unix:{}", path.display()), thread)
 }
 
-/// Programs hold a pipe open for days, and daemons are started anew meanwhile.
+/// Programs keep a pipe open for days, and daemons are restarted meanwhile.
 #[test]
 fn a_daemon_that_was_started_anew_is_asked_again() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     let listener = UnixListener::bind(&path).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (report, reported) = mpsc::channel();
     thread::spawn(move || {
         // Each connection ends after one answer.
         for stream in listener.incoming() {
@@ -158,7 +158,7 @@ fn a_daemon_that_was_started_anew_is_asked_again() {
             let mut line = String::new();
             BufReader::new(&stream).read_line(&mut line).unwrap();
             writeln!(&stream, "0 done").unwrap();
-            let _ = tell.send(line);
+            let _ = report.send(line);
         }
     });
     let mut child = Command::new(env!("CARGO_BIN_EXE_kymo"))
@@ -179,7 +179,7 @@ fn a_daemon_that_was_started_anew_is_asked_again() {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.matches("OK u:").count(), 3, "{text}");
-    let asked: Vec<_> = told.try_iter().collect();
+    let asked: Vec<_> = reported.try_iter().collect();
     assert_eq!(asked.len(), 3, "{asked:?}");
 }
 
@@ -188,7 +188,7 @@ fn a_daemon_that_was_started_anew_is_asked_again() {
 fn the_form_of_new_databases_comes_before_the_daemon() {
     let directory = tempfile::tempdir().unwrap();
     let real = directory.path().canonicalize().unwrap();
-    let (address, _told) = daemon(&real, &[("create ", "0 RRD created OK")]);
+    let (address, _reported) = daemon(&real, &[("create ", "0 RRD created OK")]);
     let made = Command::new(env!("CARGO_BIN_EXE_kymo"))
         .args([
             "rrd",
@@ -209,10 +209,10 @@ fn the_form_of_new_databases_comes_before_the_daemon() {
 
 /// A daemon runs in a directory of its own.
 #[test]
-fn a_daemon_is_told_whole_paths_of_sources() {
+fn a_daemon_is_reported_whole_paths_of_sources() {
     let directory = tempfile::tempdir().unwrap();
     let real = directory.path().canonicalize().unwrap();
-    let (address, told) = daemon(&real, &[("create ", "0 RRD created OK")]);
+    let (address, reported) = daemon(&real, &[("create ", "0 RRD created OK")]);
     std::fs::write(real.join("old.rrd"), b"").unwrap();
     let made = Command::new(env!("CARGO_BIN_EXE_kymo"))
         .args(["rrd", "create", "a.rrd", "-d", &address, "-b", "1600000000"])
@@ -225,8 +225,8 @@ fn a_daemon_is_told_whole_paths_of_sources() {
     let expected = format!(
         "create {real}/a.rrd -b 1600000000 -r {real}/old.rrd -t {real}/old.rrd RRA:LAST:0:1:1"
     );
-    let told = told.recv().unwrap();
-    assert!(told.contains(&expected), "{told:?}");
+    let reported = reported.recv().unwrap();
+    assert!(reported.contains(&expected), "{reported:?}");
 }
 
 /// The words of a request behind its path.
@@ -238,10 +238,10 @@ fn readings(request: &str, path: &str) -> Vec<String> {
 
 /// Daemons know neither times in words nor those that count from now.
 #[test]
-fn a_daemon_is_told_seconds_since_1970() {
+fn a_daemon_is_reported_seconds_since_1970() {
     let directory = tempfile::tempdir().unwrap();
     let real = directory.path().canonicalize().unwrap();
-    let (address, told) = daemon(&real, &[("update ", "0 errors, enqueued 1 value(s).")]);
+    let (address, reported) = daemon(&real, &[("update ", "0 errors, enqueued 1 value(s).")]);
     let words = ["update", "-d", &address, "/x.rrd", "--"];
     let times = [
         "N:1",
@@ -253,7 +253,7 @@ fn a_daemon_is_told_seconds_since_1970() {
     let before = unix_seconds();
     let (code, _, err) = kymo(&real, &[&words[..], &times[..]].concat());
     assert_eq!((code, &*err), (0, ""));
-    let asked = told.recv().unwrap();
+    let asked = reported.recv().unwrap();
     let sent = readings(&asked[0], "/x.rrd");
     let seconds = |place: usize, value: &str| -> f64 {
         let time = sent[place].strip_suffix(value).unwrap();
@@ -263,7 +263,7 @@ fn a_daemon_is_told_seconds_since_1970() {
     assert!(near.contains(&seconds(0, ":1")), "{sent:?}");
     assert!(near.contains(&(seconds(1, ":2") + 6.0)), "{sent:?}");
     assert!(near.contains(&(seconds(2, ":3") + 6.5)), "{sent:?}");
-    // Whichever zone this is.
+    // In any time zone.
     let day = 946_684_800.0..946_944_000.0;
     assert!(day.contains(&seconds(3, ":4:5")), "{sent:?}");
     assert_eq!(sent[4], "1000000000.25:U");
@@ -290,14 +290,14 @@ fn a_daemon_passes_over_past_updates() {
         ("update /x.rrd 5:", past),
         ("update ", "0 errors, enqueued 1 value(s)."),
     ];
-    let (address, told) = daemon(&real, &answers);
+    let (address, reported) = daemon(&real, &answers);
     let words = [
         "update", "-s", "-d", &address, "/x.rrd", "5:1", "10:2", "20:3",
     ];
     let (code, _, err) = kymo(&real, &words);
     assert_eq!((code, &*err), (0, ""));
     assert_eq!(
-        told.recv().unwrap(),
+        reported.recv().unwrap(),
         [
             "update /x.rrd 5:1",
             "update /x.rrd 10:2",
@@ -306,7 +306,7 @@ fn a_daemon_passes_over_past_updates() {
     );
 
     std::fs::remove_file(real.join("socket")).unwrap();
-    let (address, _told) = daemon(&real, &[("update ", "-1 No such file: /x.rrd")]);
+    let (address, _reported) = daemon(&real, &[("update ", "-1 No such file: /x.rrd")]);
     let words = ["update", "-s", "-d", &address, "/x.rrd", "5:1"];
     let (code, _, err) = kymo(&real, &words);
     assert_eq!(code, 1);
@@ -324,18 +324,18 @@ fn a_daemon_writes_what_is_to_be_durable() {
         ("update ", "0 errors, enqueued 1 value(s)."),
         ("flush ", "0 Successfully flushed."),
     ];
-    let (address, told) = daemon(&real, &answers);
+    let (address, reported) = daemon(&real, &answers);
     let words = ["update", "--durable", "-d", &address, "x.rrd", "5:1"];
     let (code, _, err) = kymo(&real, &words);
     assert_eq!((code, &*err), (0, ""));
     assert_eq!(
-        told.recv().unwrap(),
+        reported.recv().unwrap(),
         [format!("update {path} 5:1"), format!("flush {path}")]
     );
 
     std::fs::remove_file(real.join("socket")).unwrap();
     let answers = [answers[0], ("flush ", "-1 the disk is full")];
-    let (address, _told) = daemon(&real, &answers);
+    let (address, _reported) = daemon(&real, &answers);
     let words = ["update", "--durable", "-d", &address, "x.rrd", "5:1"];
     let (code, _, err) = kymo(&real, &words);
     assert_eq!(code, 1);

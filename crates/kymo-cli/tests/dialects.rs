@@ -78,7 +78,7 @@ fn parsed(directory: &Path, args: &[&str]) -> Value {
 }
 
 #[test]
-fn info_tells_identities_clocks_and_attributes() {
+fn info_reports_identities_clocks_and_attributes() {
     let home = ctf2();
     insta::assert_snapshot!(good(home.path(), &["info", "--schema", "t"]));
     let info = parsed(home.path(), &["info", "--json", "t"]);
@@ -116,7 +116,7 @@ fn info_tells_identities_clocks_and_attributes() {
 }
 
 #[test]
-fn info_tells_sections_of_the_draft_of_2010() {
+fn info_reports_sections_of_the_draft_of_2010() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     insta::assert_snapshot!(good(&examples, &["info", "rfc-small"]));
     let info = parsed(&examples, &["info", "--json", "rfc-small"]);

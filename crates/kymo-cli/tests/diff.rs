@@ -28,7 +28,7 @@ fn good(args: &[&str]) -> String {
     out
 }
 
-/// A trace of slices in Chrome's form: of each of 20 names 400, whose durations vary; those of some names are longer by
+/// A trace of slices in Chrome's format: 400 of each of 20 names, of varying duration; those of some are longer by
 /// `factor`. It begins at a second.
 fn slices(path: &Path, second: u64, seed: u64, slower: &[usize], factor: f64, extra: &str) {
     let mut random = seed;
@@ -73,7 +73,7 @@ fn changed(report: &Value, kind: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_became_slower_is_told_and_limits_are_kept() {
+fn what_became_slower_is_reported_and_limits_are_kept() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| -> PathBuf { directory.path().join(name) };
     slices(&at("a.json"), 10, 1, &[], 1.0, "old");

@@ -42,11 +42,11 @@ impl Following {
     /// What is printed until the limit is reached; nothing is wrong then.
     fn end(mut self) -> Vec<String> {
         let rest = self.next(usize::MAX);
-        let mut told = String::new();
+        let mut reported = String::new();
         let mut stderr = self.child.stderr.take().expect("a pipe");
-        stderr.read_to_string(&mut told).expect("UTF-8");
+        stderr.read_to_string(&mut reported).expect("UTF-8");
         let code = self.child.wait().expect("kymo ends").code();
-        assert_eq!((code, &*told), (Some(0), ""));
+        assert_eq!((code, &*reported), (Some(0), ""));
         rest
     }
 }
@@ -63,7 +63,7 @@ fn replace(path: &Path, bytes: &[u8]) {
     fs::rename(new, path).expect("renamed");
 }
 
-/// A log of so many events, and of as many strings.
+/// A log of `events` events and the same number of strings.
 fn cpel(events: u32) -> Vec<u8> {
     let mut builder = write::Builder::new(write::Options::default());
     builder.event(1, Some(b"one"), Some(b"%s")).unwrap();
@@ -163,9 +163,9 @@ fn intervals_come_when_they_are_complete() {
         ),
     ] {
         let output = kymo(&args);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains(expected), "{told}");
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{reported}");
+        assert!(reported.contains(expected), "{reported}");
     }
 }
 
@@ -188,7 +188,7 @@ fn databases_are_followed() {
     ]);
     let before = printed(&["--no-delta", path]);
     assert_eq!(before.len(), 7);
-    // Of each archive the rows that are new, though it has as many as before.
+    // The new rows of each archive are shown, though their number stays the same.
     let mut following = Following::new(&["--no-delta", path], 7 + 4 + 2 + 4 + 3);
     assert_eq!(following.next(7), before);
     for time in 1..=4 {
@@ -348,8 +348,8 @@ fn what_cannot_grow_is_refused() {
         (&["--limit", "x"], "invalid value"),
     ] {
         let output = kymo(&[&["print", "--follow"], args, &[text(&path)]].concat());
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains(why), "{told}");
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{reported}");
+        assert!(reported.contains(why), "{reported}");
     }
 }

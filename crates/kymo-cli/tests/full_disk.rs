@@ -78,10 +78,10 @@ impl Home {
                 log = self.path("log"),
             );
             let output = on_small_disk(&self.0.path().join("disk"), &script);
-            let told = String::from_utf8_lossy(&output.stderr);
-            assert_eq!(output.status.code(), Some(1), "{line}: {told}");
-            assert!(told.contains(reason), "{line}: {told}");
-            assert!(told.contains(named), "{line}: {told}");
+            let reported = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{line}: {reported}");
+            assert!(reported.contains(reason), "{line}: {reported}");
+            assert!(reported.contains(named), "{line}: {reported}");
         }
     }
 

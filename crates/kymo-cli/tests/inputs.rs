@@ -70,7 +70,7 @@ fn piped(input: &[u8], args: &[&str]) -> Output {
     })
 }
 
-/// What a run tells, without the paths of its inputs.
+/// What a run returns and prints, without the paths of its inputs.
 fn outcome(output: &Output, path: &str) -> (Option<i32>, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(path, "PATH");
     (
@@ -331,8 +331,8 @@ fn several_inputs_of_all_kinds_are_one_time_line() {
 
     let twice = piped(b"", &["print", "-", "-"]);
     assert_eq!(twice.status.code(), Some(2));
-    let told = String::from_utf8(twice.stderr).unwrap();
-    assert!(told.contains("`-` is specified twice"), "{told}");
+    let reported = String::from_utf8(twice.stderr).unwrap();
+    assert!(reported.contains("`-` is specified twice"), "{reported}");
     let nothing = piped(b"", &["print", "-"]);
     assert_eq!(nothing.status.code(), Some(3));
     let noise = piped(b"nothing that anybody knows", &["print", "-"]);
@@ -345,11 +345,11 @@ fn what_is_before_a_cut_is_shown() {
     let expected = kymo(&["print", text(&example("lttng-small"))]).stdout;
     let plain = tar(&example("lttng-small"));
     for bytes in [&plain, &gz(&plain), &zst(&plain)] {
-        // Bytes of the last member, whichever that is.
+        // The cut is within the last member.
         for left in [bytes.len() * 9 / 10, bytes.len() - 3] {
             let file = home.path().join("cut");
             fs::write(&file, &bytes[..left]).unwrap();
-            let (code, shown, told) = {
+            let (code, shown, reported) = {
                 let output = kymo(&["print", text(&file)]);
                 let text = |bytes| String::from_utf8(bytes).unwrap();
                 (
@@ -360,12 +360,12 @@ fn what_is_before_a_cut_is_shown() {
             };
             // Within the zeros at the end nothing is lost of a plain archive.
             if bytes == &plain && left == bytes.len() - 3 {
-                assert_eq!(code, Some(0), "{told}");
+                assert_eq!(code, Some(0), "{reported}");
                 assert_eq!(shown.as_bytes(), expected);
                 continue;
             }
-            assert!(matches!(code, Some(1 | 3)), "{told}");
-            assert!(told.contains("cut off"), "{told}");
+            assert!(matches!(code, Some(1 | 3)), "{reported}");
+            assert!(reported.contains("cut off"), "{reported}");
         }
     }
     let log = files();
@@ -402,9 +402,9 @@ fn archives_do_not_lead_out_of_themselves() {
     assert!(!kymo(&["print", text(&inner)]).stdout.is_empty());
     let archive = home.path().join("x.tar");
     fs::write(&archive, tar(&inner)).unwrap();
-    let (code, shown, told) = kymo_in(home.path(), &["print", "x.tar"]);
-    assert_eq!((code, shown.as_str()), (1, ""), "{told}");
-    assert!(told.contains("absolute"), "{told}");
+    let (code, shown, reported) = kymo_in(home.path(), &["print", "x.tar"]);
+    assert_eq!((code, shown.as_str()), (1, ""), "{reported}");
+    assert!(reported.contains("absolute"), "{reported}");
 
     let output = Command::new("tar")
         .args([
@@ -417,9 +417,9 @@ fn archives_do_not_lead_out_of_themselves() {
         ])
         .status();
     assert!(output.unwrap().success());
-    let (code, shown, told) = kymo_in(home.path(), &["print", "x.tar"]);
-    assert_eq!((code, shown.as_str()), (1, ""), "{told}");
-    assert!(told.contains("`../stream` is left out"), "{told}");
+    let (code, shown, reported) = kymo_in(home.path(), &["print", "x.tar"]);
+    assert_eq!((code, shown.as_str()), (1, ""), "{reported}");
+    assert!(reported.contains("`../stream` is left out"), "{reported}");
 }
 
 /// Runs kymo with variables in its environment.
@@ -445,25 +445,25 @@ fn temporary_storage_has_a_limit_and_leaves_nothing() {
     fs::write(&bomb, gz(&vec![0; 40 << 20])).unwrap();
     let (bomb, temporary) = (text(&bomb), text(&temporary));
     let limited = [("KYMO_SPOOL_LIMIT", "16M"), ("TMPDIR", temporary)];
-    let (code, told) = with(&limited, &["print", bomb]);
+    let (code, reported) = with(&limited, &["print", bomb]);
     assert_eq!(code, Some(3));
     assert!(
-        told.contains("larger than the limit for temporary files (16 MiB)"),
-        "{told}"
+        reported.contains("larger than the limit for temporary files (16 MiB)"),
+        "{reported}"
     );
-    assert!(told.contains("KYMO_SPOOL_LIMIT"), "{told}");
-    let (code, told) = with(&[("KYMO_SPOOL_LIMIT", "much")], &["print", bomb]);
+    assert!(reported.contains("KYMO_SPOOL_LIMIT"), "{reported}");
+    let (code, reported) = with(&[("KYMO_SPOOL_LIMIT", "much")], &["print", bomb]);
     assert_eq!(code, Some(3));
-    assert!(told.contains("`much`"), "{told}");
+    assert!(reported.contains("`much`"), "{reported}");
     let nowhere = home.path().join("nowhere");
-    let (code, told) = with(&[("TMPDIR", text(&nowhere))], &["print", bomb]);
+    let (code, reported) = with(&[("TMPDIR", text(&nowhere))], &["print", bomb]);
     assert_eq!(code, Some(3));
     let expected = format!("cannot create a temporary file in `{}`", nowhere.display());
-    assert!(told.contains(&expected), "{told}");
-    // It fits, and is no recording.
-    let (code, told) = with(&[("TMPDIR", temporary)], &["print", bomb]);
+    assert!(reported.contains(&expected), "{reported}");
+    // It fits, but is not a recording.
+    let (code, reported) = with(&[("TMPDIR", temporary)], &["print", bomb]);
     assert_eq!(code, Some(3));
-    assert!(told.contains("not a recording"), "{told}");
+    assert!(reported.contains("not a recording"), "{reported}");
     assert_eq!(fs::read_dir(temporary).unwrap().count(), 0);
 }
 
@@ -479,13 +479,13 @@ fn what_cannot_be_done_with_them_is_refused() {
     for path in [packed, archive, "-"] {
         let refused = kymo(&["print", "--follow", path]);
         assert_eq!(refused.status.code(), Some(2));
-        let told = String::from_utf8(refused.stderr).unwrap();
-        assert!(told.contains("cannot follow"), "{told}");
+        let reported = String::from_utf8(refused.stderr).unwrap();
+        assert!(reported.contains("cannot follow"), "{reported}");
     }
     let refused = kymo(&["index", archive]);
     assert_eq!(refused.status.code(), Some(1));
-    let told = String::from_utf8(refused.stderr).unwrap();
-    assert!(told.contains("extract the archive first"), "{told}");
+    let reported = String::from_utf8(refused.stderr).unwrap();
+    assert!(reported.contains("extract the archive first"), "{reported}");
 
     let before = fs::read(packed).unwrap();
     for args in [
@@ -495,8 +495,8 @@ fn what_cannot_be_done_with_them_is_refused() {
     ] {
         let refused = kymo(&[&["rrd"], args].concat());
         assert_eq!(refused.status.code(), Some(1));
-        let told = String::from_utf8(refused.stderr).unwrap();
-        assert!(told.contains("decompress it first"), "{told}");
+        let reported = String::from_utf8(refused.stderr).unwrap();
+        assert!(reported.contains("decompress it first"), "{reported}");
     }
     assert_eq!(fs::read(packed).unwrap(), before);
     let load = path("load.rrd");
@@ -575,21 +575,21 @@ fn counters_of_lttng_maps_are_samples() {
             .arg(&path)
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let reported = String::from_utf8_lossy(&output.stderr).into_owned();
         (
             output.status.code(),
             String::from_utf8(output.stdout).unwrap(),
-            told,
+            reported,
         )
     };
-    let (code, printed, told) = run(&["print", "--format", "json"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed, reported) = run(&["print", "--format", "json"]);
+    assert_eq!(code, Some(0), "{reported}");
     assert!(
         printed.contains("48201") && printed.contains("calls/it's/cpu 0"),
         "{printed}"
     );
-    let (code, values, told) = run(&["values", "--field", "value", "--by", "key", "--json"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, values, reported) = run(&["values", "--field", "value", "--by", "key", "--json"]);
+    assert_eq!(code, Some(0), "{reported}");
     assert!(
         values.contains("\"read\"") && values.contains("48201"),
         "{values}"
@@ -597,10 +597,10 @@ fn counters_of_lttng_maps_are_samples() {
     assert_eq!(run(&["info"]).0, Some(0));
     assert_eq!(run(&["check"]).0, Some(0));
     std::fs::write(&path, whole.replace("COMMIT;", "")).unwrap();
-    let (code, _, told) = run(&["check"]);
+    let (code, _, reported) = run(&["check"]);
     assert_eq!(code, Some(1));
     assert!(
-        told.contains("key 3") || run(&["print"]).2.contains("key 3"),
-        "{told}"
+        reported.contains("key 3") || run(&["print"]).2.contains("key 3"),
+        "{reported}"
     );
 }

@@ -170,8 +170,12 @@ impl Drop for Relay {
 /// What a run prints that goes well and warns of nothing.
 fn shown(args: &[&str]) -> String {
     let output = kymo(args);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), &*told), (Some(0), ""), "{args:?}");
+    let reported = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), &*reported),
+        (Some(0), ""),
+        "{args:?}"
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -268,8 +272,8 @@ fn what_is_not_there_is_said() {
         ),
     ] {
         let output = kymo(&args);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(status), "{args:?}: {told}");
-        assert!(told.contains(expected), "{args:?}: {told}");
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {reported}");
+        assert!(reported.contains(expected), "{args:?}: {reported}");
     }
 }

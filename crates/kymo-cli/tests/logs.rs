@@ -85,7 +85,7 @@ fn several_logs_are_on_one_time_line() {
 }
 
 #[test]
-fn clocks_are_told_or_guessed() {
+fn clocks_are_reported_or_guessed() {
     let (code, _, warning) = kymo(&["print", "clock_per_us_1000.cpel"]);
     assert_eq!(code, 0);
     assert!(
@@ -141,7 +141,7 @@ fn clocks_are_told_or_guessed() {
 }
 
 #[test]
-fn reports_tell_what_there_is() {
+fn reports_report_what_there_is() {
     let info = good(&["info", "--schema", "order_reversed.cpel"]);
     let stats = good(&["stats", "order_reversed.cpel"]);
     insta::assert_snapshot!(format!("{info}\n{stats}"));
@@ -155,7 +155,7 @@ fn reports_tell_what_there_is() {
 }
 
 #[test]
-fn damage_is_told_and_the_rest_shown() {
+fn damage_is_reported_and_the_rest_shown() {
     let (code, out, err) = kymo(&["print", "truncated_mid_event.cpel"]);
     assert_eq!((code, out.lines().count()), (1, 149));
     assert!(err.contains("3065 of the 4072 bytes"), "{err}");
@@ -379,11 +379,11 @@ fn lines_name_their_recordings_where_not_all_are_traces() {
         "../../../../examples/lttng-small/ust/uid/0/64-bit",
         "../../../kymo-rrd/tests/data/amd64/tiny.rrd",
     );
-    let (code, merged, told) = kymo(&["print", trace, "symtab_k.cpel", database]);
+    let (code, merged, reported) = kymo(&["print", trace, "symtab_k.cpel", database]);
     assert_eq!(code, 0);
     assert!(
-        told.starts_with("warning: `symtab_k.cpel` has no date"),
-        "{told}"
+        reported.starts_with("warning: `symtab_k.cpel` has no date"),
+        "{reported}"
     );
     for path in [trace, "symtab_k.cpel", database] {
         let of_path = merged

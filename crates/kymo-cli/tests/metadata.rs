@@ -29,8 +29,8 @@ fn trace(home: &TempDir, metadata: &str, stream: &[u8]) -> PathBuf {
 /// The events of a trace, which is read without a word on standard error.
 fn printed(home: &TempDir, metadata: &str, stream: &[u8]) -> String {
     let output = kymo(&["print", text(&trace(home, metadata, stream))]);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && told.is_empty(), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && reported.is_empty(), "{reported}");
     String::from_utf8(output.stdout).expect("text")
 }
 
@@ -98,8 +98,8 @@ fn bit_fields_and_declarators_of_c() {
     for dialect in ["ctf1.8", "ctf2", "ctf-rfc"] {
         let there = home.path().join(dialect);
         let output = kymo(&["convert", text(&path), "--to", dialect, "-o", text(&there)]);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{dialect}: {told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{dialect}: {reported}");
         let output = kymo(&["print", text(&there), "--no-delta"]);
         let shown = String::from_utf8(output.stdout).expect("text");
         let shown: String = shown
@@ -123,9 +123,9 @@ fn a_tag_in_an_array_is_refused() {
     );
     let output = kymo(&["print", text(&path)]);
     assert_eq!(output.status.code(), Some(3));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("`zop.tag` is in an array"), "{told}");
-    assert!(told.contains("metadata:9:21"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert!(reported.contains("`zop.tag` is in an array"), "{reported}");
+    assert!(reported.contains("metadata:9:21"), "{reported}");
 }
 
 #[test]
@@ -146,12 +146,12 @@ fn strict_takes_warnings_of_metadata_for_errors() {
         &["convert", "--to", "perfetto", "-o", text(&there)],
     ] {
         let output = kymo(&[command, &[text(&path)]].concat());
-        let told = String::from_utf8_lossy(&output.stderr);
+        let reported = String::from_utf8_lossy(&output.stderr);
         assert!(
-            told.starts_with("warning: unknown attribute `odd`"),
-            "{command:?}: {told}"
+            reported.starts_with("warning: unknown attribute `odd`"),
+            "{command:?}: {reported}"
         );
-        assert_eq!(output.status.code(), Some(0), "{command:?}: {told}");
+        assert_eq!(output.status.code(), Some(0), "{command:?}: {reported}");
         if there.is_dir() {
             fs::remove_dir_all(&there).expect("removed");
         } else if there.exists() {
@@ -159,12 +159,12 @@ fn strict_takes_warnings_of_metadata_for_errors() {
         }
 
         let output = kymo(&[command, &[text(&path), "--strict"]].concat());
-        let told = String::from_utf8_lossy(&output.stderr);
+        let reported = String::from_utf8_lossy(&output.stderr);
         assert!(
-            told.starts_with("error: unknown attribute `odd`"),
-            "{command:?}: {told}"
+            reported.starts_with("error: unknown attribute `odd`"),
+            "{command:?}: {reported}"
         );
-        assert_eq!(output.status.code(), Some(1), "{command:?}: {told}");
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {reported}");
         assert!(output.stdout.is_empty() && !there.exists(), "{command:?}");
     }
 }

@@ -147,7 +147,7 @@ fn other_ways_to_show_them() {
 }
 
 #[test]
-fn what_cannot_be_opened_or_verified_is_told() {
+fn what_cannot_be_opened_or_verified_is_reported() {
     let (code, out, err) = run(&["print"], &[packet("encrypted-0000.bin")]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(

@@ -2,7 +2,7 @@
 //!
 //! Each case is a command line, which a shell runs in a directory with recordings and files that are none, what it
 //! prints, and its exit status. Every answer names the cause and a remedy. `MISTAKES_UPDATE=1` writes the table
-//! anew; look at the difference.
+//! again; check the difference.
 #![cfg(target_os = "linux")]
 
 use std::fmt::Write as _;

@@ -25,7 +25,7 @@ fn trace(home: &Path, fields: &str, data: &[u8]) -> PathBuf {
 }
 
 /// Every command that goes through the classes of a trace comes to its end: the product of the
-/// lengths of arrays is no number of steps.
+/// lengths of arrays is not a number of steps.
 #[test]
 fn arrays_in_arrays_are_not_gone_through_where_they_are_not_there() {
     let twenty = "[20]".repeat(12);
@@ -131,8 +131,8 @@ fn one_level_more_is_refused() {
         let path = trace(home.path(), &nested(is_array, 2049), b"B");
         let output = kymo(&["check", text(&path)]);
         let problem = String::from_utf8_lossy(&output.stderr).into_owned();
-        let is_told = problem.contains("types lie too deep within each other")
+        let is_reported = problem.contains("types lie too deep within each other")
             && problem.contains("expected at most 2048 levels");
-        assert!(!output.status.success() && is_told, "{problem:.500}");
+        assert!(!output.status.success() && is_reported, "{problem:.500}");
     }
 }

@@ -19,13 +19,13 @@ fn home() -> TempDir {
     TempDir::new().expect("a directory")
 }
 
-/// What `print` shows of each event, and what it tells was lost: of each, how much and whether
+/// What `print` shows of each event, and what it reports as lost: of each, how much and whether
 /// events or packets.
 fn shown(path: &Path, more: &[&str]) -> (Vec<String>, Vec<String>) {
     let output = kymo(&[&["print", text(path)], more].concat());
     let events = String::from_utf8(output.stdout).expect("UTF-8");
-    let told = String::from_utf8(output.stderr).expect("UTF-8");
-    let lost = told
+    let reported = String::from_utf8(output.stderr).expect("UTF-8");
+    let lost = reported
         .lines()
         .filter_map(|line| line.split("discarded ").nth(1));
     (
@@ -54,7 +54,7 @@ fn packets(path: &Path) -> u64 {
 }
 
 #[test]
-fn packets_of_another_size_are_numbered_and_tell_what_was_lost() {
+fn packets_of_another_size_are_numbered_and_report_what_was_lost() {
     let home = home();
     let (source, there) = (home.path().join("source"), home.path().join("there"));
     changed(&source, DISCARDED, "tiny_0", |bytes| {
@@ -94,7 +94,7 @@ fn small_packets_become_one_where_their_contexts_agree() {
 }
 
 #[test]
-fn a_window_tells_what_was_lost_before_its_first_event() {
+fn a_window_reports_what_was_lost_before_its_first_event() {
     let home = home();
     let there = home.path().join("there");
     let window = ["--begin", "09:04:19.1", "--end", "09:04:19.14"];
@@ -128,7 +128,7 @@ fn several_traces_keep_what_they_agree_on() {
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     let (small, discarded) = (example(SMALL), example(DISCARDED));
-    let told = good(&[
+    let reported = good(&[
         "convert",
         text(&small),
         text(&discarded),
@@ -143,7 +143,10 @@ fn several_traces_keep_what_they_agree_on() {
     for line in small.iter().filter(|line| !merged.contains(line)) {
         let name = line.trim().trim_start_matches("environment").trim();
         let name = name.split(" = ").next().expect("a name");
-        assert!(told.contains(&format!("`{name}`")), "{name}: {told}");
+        assert!(
+            reported.contains(&format!("`{name}`")),
+            "{name}: {reported}"
+        );
     }
 }
 
@@ -169,8 +172,8 @@ fn events(path: &Path) -> BTreeMap<String, BTreeMap<String, u64>> {
         let (place, _) = rest.split_once('"').expect("a path");
         let (_, payload) = rest.split_once("\"payload\":").expect("a payload");
         let place = place.rsplit('/').next().expect("a name").to_owned();
-        let told = format!("{time} {payload}");
-        *found.entry(place).or_default().entry(told).or_default() += 1;
+        let reported = format!("{time} {payload}");
+        *found.entry(place).or_default().entry(reported).or_default() += 1;
     }
     found
 }
@@ -240,12 +243,12 @@ fn indexed(to: &Path, at: usize, flip: u8) {
 /// Exit status and standard error of a command.
 fn run(args: &[&str]) -> (Option<i32>, String) {
     let output = kymo(args);
-    let told = String::from_utf8(output.stderr).expect("UTF-8");
-    (output.status.code(), told)
+    let reported = String::from_utf8(output.stderr).expect("UTF-8");
+    (output.status.code(), reported)
 }
 
 #[test]
-fn damage_of_a_packet_that_its_index_hides_is_told_and_not_written() {
+fn damage_of_a_packet_that_its_index_hides_is_reported_and_not_written() {
     let home = home();
     let whole = home.path().join("whole");
     indexed(&whole, 0, 0);
@@ -275,9 +278,9 @@ fn damage_of_a_packet_that_its_index_hides_is_told_and_not_written() {
             &["convert", "--to", "ctf1.8", "--packet-size", "1M"],
         ] {
             let output = home.path().join(format!("{}{number}", command.len()));
-            let (code, told) = run(&[command, &[text(&trace), "-o", text(&output)]].concat());
+            let (code, reported) = run(&[command, &[text(&trace), "-o", text(&output)]].concat());
             assert_eq!(code, Some(1), "{command:?} {field}");
-            assert!(told.contains(field), "{command:?} {told}");
+            assert!(reported.contains(field), "{command:?} {reported}");
             good(&["check", text(&output)]);
             assert_eq!(shown(&output, &[]), expected, "{command:?} {field}");
         }
@@ -312,11 +315,15 @@ fn a_wrong_time_takes_its_event_and_no_other() {
         .enumerate()
         {
             let output = home.path().join(format!("{number}-{way}"));
-            let (code, told) = run(&[command, &[text(&broken), "-o", text(&output)]].concat());
+            let (code, reported) = run(&[command, &[text(&broken), "-o", text(&output)]].concat());
             assert_eq!(code, Some(1), "{command:?}");
             let place = format!("tiny_0: offset {}, packet {}, event ", at - 3, number * 2);
-            assert_eq!(told.matches(&place).count(), 1, "{command:?} {told}");
-            assert!(told.contains("left out: 1\n"), "{command:?} {told}");
+            assert_eq!(
+                reported.matches(&place).count(),
+                1,
+                "{command:?} {reported}"
+            );
+            assert!(reported.contains("left out: 1\n"), "{command:?} {reported}");
             good(&["check", text(&output)]);
             let found = shown(&output, NO_DELTA);
             if way < 2 {
@@ -336,8 +343,8 @@ fn a_wrong_time_takes_its_event_and_no_other() {
         }
         let output = home.path().join("never");
         let strict = ["convert", "--to", "ctf1.8", "--strict", text(&broken)];
-        let (code, told) = run(&[&strict[..], &["-o", text(&output)]].concat());
-        assert_eq!((code, output.exists()), (Some(1), false), "{told}");
+        let (code, reported) = run(&[&strict[..], &["-o", text(&output)]].concat());
+        assert_eq!((code, output.exists()), (Some(1), false), "{reported}");
     }
 }
 
@@ -357,9 +364,9 @@ fn metadata_of_ctf_2_that_is_cut_is_used_up_to_there_for_repairing() {
     let (code, _) = run(&["print", text(&cut)]);
     assert_eq!(code, Some(3));
     let saved = home.path().join("saved");
-    let (code, told) = run(&["repair", text(&cut), "-o", text(&saved)]);
-    assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("fragment"), "{told}");
+    let (code, reported) = run(&["repair", text(&cut), "-o", text(&saved)]);
+    assert_eq!(code, Some(1), "{reported}");
+    assert!(reported.contains("fragment"), "{reported}");
     good(&["check", text(&saved)]);
     let (right, _) = shown(&whole, NO_DELTA);
     let (found, _) = shown(&saved, NO_DELTA);

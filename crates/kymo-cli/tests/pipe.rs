@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// A directory with the link and a database, whose last update was at 1600000000.
+/// A directory with the link and a database that was last updated at 1600000000.
 fn directory() -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = env!("CARGO_BIN_EXE_kymo");
@@ -77,18 +77,18 @@ fn the_environment_says_how_files_are_locked() {
             .env("RRD_LOCKING", mode)
             .output()
             .expect("kymo runs");
-        let told = String::from_utf8(output.stderr).expect("text");
-        (output.status.success(), told)
+        let reported = String::from_utf8(output.stderr).expect("text");
+        (output.status.success(), reported)
     };
     assert_eq!(info("none"), (true, String::new()));
     assert_eq!(
         info("try"),
         (false, "ERROR: could not lock RRD\n".to_owned())
     );
-    let (done, told) = info("never");
+    let (done, reported) = info("never");
     assert!(
-        !done && told.contains("RRD_LOCKING: unknown locking mode 'never'"),
-        "{told}"
+        !done && reported.contains("RRD_LOCKING: unknown locking mode 'never'"),
+        "{reported}"
     );
 }
 
@@ -203,7 +203,7 @@ fn a_home_that_is_none_is_no_failure() {
     assert!(output.status.success(), "{output:?}");
 }
 
-/// A mistyped end would otherwise fill the disk with rows that nobody has.
+/// A mistyped end would otherwise fill the disk with rows that do not exist.
 #[test]
 fn rows_without_end_are_refused() {
     let directory = directory();
@@ -243,12 +243,12 @@ fn answers_come_at_once() {
 }
 
 #[test]
-fn a_directory_can_be_told() {
+fn a_directory_can_be_reported() {
     let directory = directory();
     let output = rrdtool(&directory, &["-", "nowhere"]);
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(told, "ERROR: chdir nowhere No such file or directory\n");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(reported, "ERROR: chdir nowhere No such file or directory\n");
     assert!(rrdtool(&directory, &["-", "."]).status.success());
 }
 
@@ -339,8 +339,8 @@ fn what_another_writes_is_locked() {
     let lock = locked(&file);
     let output = rrdtool(&directory, &["update", "a.rrd", "1600000300:1"]);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(told, "ERROR: could not lock RRD\n");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(reported, "ERROR: could not lock RRD\n");
     let mut waiting = command(&directory, &["update", "--wait", "a.rrd", "1600000300:1"])
         .spawn()
         .expect("kymo runs");

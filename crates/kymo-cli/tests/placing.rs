@@ -99,10 +99,10 @@ fn what_lacks_the_event_stays_where_it_is() {
     let options = ["--align-event", "FUNC/EXIT"];
     let output = kymo(&[&options[..], &[LOG, TRACE, &copy]].concat());
     assert_eq!(output.status.code(), Some(0));
-    let told = String::from_utf8_lossy(&output.stderr);
+    let reported = String::from_utf8_lossy(&output.stderr);
     assert!(
-        told.contains("no event `FUNC/EXIT` with a time: its recordings stay where they are\n"),
-        "{told}"
+        reported.contains("no event `FUNC/EXIT` with a time: its recordings stay where they are\n"),
+        "{reported}"
     );
     let lines = String::from_utf8(output.stdout).unwrap();
     // The logs are together, and the trace years later.
@@ -125,12 +125,15 @@ fn a_path_begins_once() {
     let begins = [format!("{LOG}=2026-01-01"), format!("{LOG}=2026-01-02")];
     let output = kymo(&["--align", &begins[0], "--align", &begins[1], LOG]);
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("they can begin at one moment only"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        reported.contains("they can begin at one moment only"),
+        "{reported}"
+    );
 }
 
 #[test]
-fn what_cannot_be_placed_is_told() {
+fn what_cannot_be_placed_is_reported() {
     for (options, message) in [
         (
             ["--offset", "nowhere=1s", TRACE],
@@ -145,8 +148,8 @@ fn what_cannot_be_placed_is_told() {
     ] {
         let output = kymo(&options);
         assert_eq!(output.status.code(), Some(2));
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(told.contains(message), "{told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert!(reported.contains(message), "{reported}");
     }
 }
 
@@ -158,9 +161,9 @@ fn in_berlin(args: &[&str]) -> (String, String) {
         .output()
         .unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    let told = text(output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
-    (text(output.stdout), told)
+    let reported = text(output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{reported}");
+    (text(output.stdout), reported)
 }
 
 const APART: &str = "has no date: its times count from 1970";
@@ -177,10 +180,14 @@ fn recordings_without_an_origin_beside_dated_ones_are_warned_of_once() {
         &["latency", "--start", "FUNC/ENTER", "--end", "FUNC/EXIT"],
         &["states", "--state-event", "FUNC/ENTER"],
     ] {
-        let (_, told) = in_berlin(&[command, &[LOG, TRACE]].concat());
-        assert_eq!(told.matches(APART).count(), 1, "{command:?}: {told}");
+        let (_, reported) = in_berlin(&[command, &[LOG, TRACE]].concat());
+        assert_eq!(
+            reported.matches(APART).count(),
+            1,
+            "{command:?}: {reported}"
+        );
         let hint = format!("hint: `--align '{LOG}=TIME'` sets when it begins\n");
-        assert!(told.contains(&hint), "{command:?}: {told}");
+        assert!(reported.contains(&hint), "{command:?}: {reported}");
     }
     // Not where it has a date, or where all lack one.
     let align = format!("{LOG}=2026-11-21 10:04:23");
@@ -241,7 +248,7 @@ fn an_event_joins_recordings_to_those_that_have_a_date() {
     in_berlin(&["convert", "--align", &align, LOG, "-o", &copy]);
     let dated = times(&[&copy], 1);
     // The log is the first path, and has no date.
-    let (text, told) = in_berlin(&[
+    let (text, reported) = in_berlin(&[
         "print",
         "--clock-gmt",
         "--clock-date",
@@ -250,7 +257,7 @@ fn an_event_joins_recordings_to_those_that_have_a_date() {
         LOG,
         &copy,
     ]);
-    assert_eq!(told, "");
+    assert_eq!(reported, "");
     let time = format!("[{}]", dated[0].rsplit_once(' ').unwrap().0);
     assert!(
         text.lines().take(2).all(|line| line.starts_with(&time)),
@@ -310,12 +317,12 @@ fn messages_bring_clocks_together() {
     let [a, b, file] = [&a_path, &b_path, &file].map(|path| path.to_str().unwrap());
     let query = ["--align-by-messages", "net:send:net:recv:seq"];
     let output = kymo(&[&query[..], &["--save-alignment", file, a, b]].concat());
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{reported}");
     assert!(
-        told.contains("by 2000 messages: +12.301")
-            && (told.contains("drift +39.") || told.contains("drift +40.")),
-        "{told}"
+        reported.contains("by 2000 messages: +12.301")
+            && (reported.contains("drift +39.") || reported.contains("drift +40.")),
+        "{reported}"
     );
     // No message is received before it is sent.
     let text = String::from_utf8(output.stdout).unwrap();
@@ -329,9 +336,9 @@ fn messages_bring_clocks_together() {
     }
     assert_eq!(sent.len(), 2000);
     // The bound of the error holds, and is as small as the fastest messages let it be.
-    let bound = told.split("at most ").nth(1).unwrap().split(' ').next();
+    let bound = reported.split("at most ").nth(1).unwrap().split(' ').next();
     let bound: f64 = bound.unwrap().parse().unwrap();
-    assert!((25.0..60.0).contains(&bound), "{told}");
+    assert!((25.0..60.0).contains(&bound), "{reported}");
     // The file says the same, also of the second host alone.
     let again = kymo(&["--alignment", file, a, b]);
     assert_eq!(String::from_utf8(again.stdout).unwrap(), text);
@@ -371,9 +378,9 @@ fn messages_bring_clocks_together() {
         (&["--alignment", "/nowhere"], "/nowhere"),
     ] {
         let output = kymo(&[options, &[a, b]].concat());
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains(expected), "{told}");
+        let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{reported}");
+        assert!(reported.contains(expected), "{reported}");
     }
     let unrelated = kymo(&["--alignment", file, LOG]);
     assert_eq!(unrelated.status.code(), Some(2));
@@ -401,19 +408,19 @@ fn traces_of_a_host_whose_time_was_changed_are_warned_of() {
         trace("c", "2500000", "one"),
         trace("d", "2500000", "two"),
     ];
-    let told = |paths: &[&str]| {
+    let reported = |paths: &[&str]| {
         let output = kymo(paths);
         assert_eq!(output.status.code(), Some(0));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    assert_eq!(told(&[&a, &b]), "");
-    assert_eq!(told(&[&a, &d]), "");
-    let warning = told(&[&a, &c]);
+    assert_eq!(reported(&[&a, &b]), "");
+    assert_eq!(reported(&[&a, &d]), "");
+    let warning = reported(&[&a, &c]);
     assert!(
         warning.contains("zero of one clock 0.002500 s apart"),
         "{warning}"
     );
     let offset = format!("{c}=-2500000ns");
     assert!(warning.contains(&offset), "{warning}");
-    assert_eq!(told(&["--offset", &offset, &a, &c]), "");
+    assert_eq!(reported(&["--offset", &offset, &a, &c]), "");
 }

@@ -51,12 +51,12 @@ impl Receiver {
         }
     }
 
-    /// Its exit status and what it tells.
+    /// Its exit status and what it writes to standard error.
     fn end(mut self) -> (Option<i32>, String) {
-        let mut told = String::new();
-        self.stderr.read_to_string(&mut told).expect("text");
+        let mut reported = String::new();
+        self.stderr.read_to_string(&mut reported).expect("text");
         let status = self.child.wait().expect("it ends");
-        (status.code(), told)
+        (status.code(), reported)
     }
 }
 
@@ -170,8 +170,8 @@ fn send(to: SocketAddr, more: &[&str]) -> (Option<i32>, String) {
         .args(more)
         .output()
         .expect("kymo runs");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code(), told)
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), reported)
 }
 
 #[test]
@@ -186,12 +186,12 @@ fn everything_arrives_whatever_is_lost() {
     let receiver = Receiver::new(&output, &["--key-file", key]);
     let relay = Relay::new(receiver.address);
     let sizes = ["--packet-size", "1K", "--window", "16MiB"];
-    let (code, told) = send(relay.address, &[&["--key-file", key][..], &sizes].concat());
-    assert_eq!(code, Some(0), "{told}");
-    let (code, told) = receiver.end();
-    assert_eq!(code, Some(0), "{told}");
+    let (code, reported) = send(relay.address, &[&["--key-file", key][..], &sizes].concat());
+    assert_eq!(code, Some(0), "{reported}");
+    let (code, reported) = receiver.end();
+    assert_eq!(code, Some(0), "{reported}");
     assert!(!relay.lost().is_empty());
-    assert!(files(&output) == files(&example()), "{told}");
+    assert!(files(&output) == files(&example()), "{reported}");
 }
 
 /// Stream and packet of the fragments among datagrams.
@@ -209,7 +209,7 @@ fn fragments(datagrams: &[Vec<u8>]) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn without_asking_exactly_what_is_lost_is_told() {
+fn without_asking_exactly_what_is_lost_is_reported() {
     lose_packets(&[], 0);
     lose_packets(&["--strict"], 1);
 }
@@ -220,33 +220,36 @@ fn lose_packets(options: &[&str], expected_code: i32) {
     let output = home.path().join("trace");
     let receiver = Receiver::new(&output, &[&["--no-resend"], options].concat());
     let relay = Relay::new(receiver.address);
-    let (code_of_sender, told_by_sender) = send(relay.address, &["--packet-size", "1024"]);
-    let (code, told) = receiver.end();
+    let (code_of_sender, reported_by_sender) = send(relay.address, &["--packet-size", "1024"]);
+    let (code, reported) = receiver.end();
     // The directory and the metadata come first, and are sent until they are there.
     let lost = fragments(&relay.lost());
     let lost: Vec<_> = lost.into_iter().filter(|&(stream, _)| stream > 1).collect();
     assert!(!lost.is_empty());
-    assert_eq!(code, Some(expected_code), "{told}");
-    let mut told_lost = 0;
-    for line in told.lines().filter(|line| line.ends_with(" never came")) {
+    assert_eq!(code, Some(expected_code), "{reported}");
+    let mut reported_lost = 0;
+    for line in reported
+        .lines()
+        .filter(|line| line.ends_with(" never came"))
+    {
         let words: Vec<_> = line.split(' ').collect();
         let number = |word: &str| word.parse::<u32>().expect("a number");
-        told_lost += match words[words.len() - 4] {
+        reported_lost += match words[words.len() - 4] {
             "to" => number(words[words.len() - 3]) + 1 - number(words[words.len() - 5]),
             _ => 1,
         };
     }
-    assert_eq!(told_lost as usize, lost.len(), "{told}\n{lost:?}");
-    assert_eq!(code_of_sender, Some(1), "{told_by_sender}");
-    let expected = format!("{told_lost} packet");
-    let told = told_by_sender
+    assert_eq!(reported_lost as usize, lost.len(), "{reported}\n{lost:?}");
+    assert_eq!(code_of_sender, Some(1), "{reported_by_sender}");
+    let expected = format!("{reported_lost} packet");
+    let reported = reported_by_sender
         .lines()
         .find(|line| line.ends_with(" never arrived"));
     assert!(
-        told.is_some_and(|line| line.contains(&expected)),
-        "{told_by_sender}"
+        reported.is_some_and(|line| line.contains(&expected)),
+        "{reported_by_sender}"
     );
-    // What is there is read, and what is not is told by its counters.
+    // What is there is read, and its counters say what is missing.
     let check = kymo(&["check", "--json"]).arg(&output).output();
     let check = check.expect("kymo runs");
     assert_eq!(check.status.code(), Some(0));
@@ -285,8 +288,8 @@ fn what_has_come_is_read_before_the_end() {
         .arg(&output)
         .output()
         .expect("kymo runs");
-    let told = String::from_utf8_lossy(&follow.stderr);
-    assert_eq!(follow.status.code(), Some(0), "{told}");
+    let reported = String::from_utf8_lossy(&follow.stderr);
+    assert_eq!(follow.status.code(), Some(0), "{reported}");
     assert_eq!(
         follow.stdout.split_inclusive(|&byte| byte == b'\n').count(),
         3
@@ -314,24 +317,24 @@ fn packets_as_they_are_arrive() {
     let home = TempDir::new().expect("a directory");
     let output = home.path().join("trace");
     let receiver = Receiver::new(&output, &["--idle", "400ms"]);
-    let (code, told) = send(receiver.address, &["--raw", "--rate", "1000000"]);
-    assert_eq!(code, Some(0), "{told}");
-    let (code, told) = receiver.end();
-    assert_eq!(code, Some(0), "{told}");
+    let (code, reported) = send(receiver.address, &["--raw", "--rate", "1000000"]);
+    assert_eq!(code, Some(0), "{reported}");
+    let (code, reported) = receiver.end();
+    assert_eq!(code, Some(0), "{reported}");
     let all = |files: Vec<(String, Vec<u8>)>| {
         let streams = files.into_iter().filter(|(name, _)| name != "metadata");
         let mut bytes: Vec<_> = streams.map(|(_, bytes)| bytes).collect();
         bytes.sort();
         bytes
     };
-    assert!(all(files(&output)) == all(files(&example())), "{told}");
+    assert!(all(files(&output)) == all(files(&example())), "{reported}");
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn what_cannot_be_is_reported() {
     let home = TempDir::new().expect("a directory");
     let output = home.path().join("trace");
-    // Somebody else's key, and what is no packet.
+    // The key of another user, and a datagram that is not a packet.
     let key = home.path().join("key");
     fs::write(&key, [7; 32]).expect("a key");
     let receiver = Receiver::new(&output, &["--idle", "300ms"]);
@@ -341,13 +344,16 @@ fn what_cannot_be_is_told() {
     for datagram in [&b"hello"[..], &authenticated, b"\xc1\x1f\xfc\xc1packet"] {
         socket.send_to(datagram, receiver.address).expect("it goes");
     }
-    let (code, told) = receiver.end();
-    assert_eq!(code, Some(0), "{told}");
+    let (code, reported) = receiver.end();
+    assert_eq!(code, Some(0), "{reported}");
     assert!(
-        told.contains("is not a packet of a trace and not from `kymo send`"),
-        "{told}"
+        reported.contains("is not a packet of a trace and not from `kymo send`"),
+        "{reported}"
     );
-    assert!(told.contains("`--key-file FILE` names a file"), "{told}");
+    assert!(
+        reported.contains("`--key-file FILE` names a file"),
+        "{reported}"
+    );
     assert_eq!(
         files(&output),
         [("raw_0".to_string(), b"\xc1\x1f\xfc\xc1packet".to_vec())]
@@ -355,20 +361,20 @@ fn what_cannot_be_is_told() {
 
     let refused = |args: &[&str]| {
         let output = kymo(args).output().expect("kymo runs");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        told
+        let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{reported}");
+        reported
     };
     let output = output.to_str().expect("text");
-    let told = refused(&["receive", "ctf+udp://127.0.0.1:0", "-o", output]);
-    assert!(told.contains("there is something in it"), "{told}");
+    let reported = refused(&["receive", "ctf+udp://127.0.0.1:0", "-o", output]);
+    assert!(reported.contains("there is something in it"), "{reported}");
     let example = example();
     let example = example.to_str().expect("text");
     for more in [["--event", "a"], ["--id", "h/p/t"]] {
         refused(&[&["send", example, "ctf+udp://127.0.0.1:9"][..], &more].concat());
     }
     refused(&["send", example, "collectd://127.0.0.1:9", "--raw"]);
-    // Sizes have units, and are told what they are to be.
+    // Sizes have units, and errors say what is expected.
     for window in ["16X", "K", "-1"] {
         let window = ["--window", window];
         refused(&[&["send", example, "ctf+udp://127.0.0.1:9"][..], &window].concat());
@@ -404,12 +410,12 @@ fn what_is_there_is_written_when_it_is_interrupted() {
         .args(["-INT", &receiver.child.id().to_string()])
         .status();
     assert!(interrupted.expect("kill runs").success());
-    let (code, told) = receiver.end();
-    assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("one: packet 0 never came"), "{told}");
+    let (code, reported) = receiver.end();
+    assert_eq!(code, Some(1), "{reported}");
+    assert!(reported.contains("one: packet 0 never came"), "{reported}");
     assert!(
-        told.contains("nobody knows what is missing there"),
-        "{told}"
+        reported.contains("nobody knows what is missing there"),
+        "{reported}"
     );
     let expected = [("one", &b"four"[..]), ("raw_0", packet)];
     let expected = expected.map(|(name, bytes)| (name.to_owned(), bytes.to_vec()));
@@ -425,17 +431,20 @@ fn what_cannot_be_sent_as_it_is_makes_the_status_1() {
     fs::write(home.path().join("metadata"), text).expect("metadata");
     fs::write(home.path().join("stream"), [1, 7, 1, 8]).expect("a stream");
     let bitfield = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bitfield-le");
-    // Nobody needs to listen: who takes it is not known.
+    // No listener is required: the receiver is not known.
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let target = format!("ctf+udp://{}", socket.local_addr().expect("an address"));
     for trace in [home.path(), &bitfield] {
         let trace = trace.to_str().expect("text");
         let output = kymo(&["send", trace, &target, "--raw"]).output();
         let output = output.expect("kymo runs");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.contains("metadata: it is not in packets"), "{told}");
-        assert!(told.contains("nothing was sent"), "{told}");
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{reported}");
+        assert!(
+            reported.contains("metadata: it is not in packets"),
+            "{reported}"
+        );
+        assert!(reported.contains("nothing was sent"), "{reported}");
     }
 }
 
@@ -458,7 +467,7 @@ fn what_was_recorded_does_not_lead_requests_elsewhere() {
         .expect("a limit");
     let mut asked = 0;
     while begun.elapsed() < Duration::from_secs(2) {
-        // The machine may say that nobody listens any more.
+        // The system may report that there is no longer a listener.
         let _ = other.send_to(&datagram, receiver.address);
         asked += usize::from(other.recv(&mut [0; 2000]).is_ok());
     }
@@ -493,52 +502,58 @@ fn a_restarted_receiver_takes_up_where_it_was() {
         let pid = receiver.child.id().to_string();
         let killed = Command::new("kill").args(["-s", signal, &pid]).status();
         assert!(killed.expect("kill runs").success());
-        let (code, told) = receiver.end();
+        let (code, reported) = receiver.end();
         match signal {
-            "KILL" => assert_eq!(code, None, "{told}"),
-            _ => assert_eq!(code, Some(1), "{told}"),
+            "KILL" => assert_eq!(code, None, "{reported}"),
+            _ => assert_eq!(code, Some(1), "{reported}"),
         }
         std::thread::sleep(Duration::from_millis(600));
         let receiver = Receiver::at(&format!("ctf+udp://{address}"), &output, &["--resume"]);
-        let (code, told) = receiver.end();
-        assert_eq!(code, Some(0), "{told}");
+        let (code, reported) = receiver.end();
+        assert_eq!(code, Some(0), "{reported}");
         let sent = sender.wait_with_output().expect("it ends");
-        let told = String::from_utf8_lossy(&sent.stderr);
-        assert_eq!(sent.status.code(), Some(0), "{told}");
-        assert!(told.contains("nobody listens there; sent "), "{told}");
-        assert!(told.contains("somebody listens there again"), "{told}");
+        let reported = String::from_utf8_lossy(&sent.stderr);
+        assert_eq!(sent.status.code(), Some(0), "{reported}");
+        assert!(
+            reported.contains("nobody listens there; sent "),
+            "{reported}"
+        );
+        assert!(
+            reported.contains("somebody listens there again"),
+            "{reported}"
+        );
         assert!(files(&output) == files(&example()), "{signal}");
         let again = kymo(&["receive", "--resume", "ctf+udp://127.0.0.1:0", "-o"])
             .arg(&output)
             .output()
             .expect("kymo runs");
-        let told = String::from_utf8_lossy(&again.stderr).into_owned();
-        assert_eq!(again.status.code(), Some(2), "{told}");
-        assert!(told.contains("nothing to resume"), "{told}");
+        let reported = String::from_utf8_lossy(&again.stderr).into_owned();
+        assert_eq!(again.status.code(), Some(2), "{reported}");
+        assert!(reported.contains("nothing to resume"), "{reported}");
     }
 }
 
 #[test]
 fn a_sender_that_nobody_hears_says_how_far_it_came() {
-    // A port that nobody has any more.
+    // A port that is no longer in use.
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = socket.local_addr().expect("an address");
     drop(socket);
-    let (code, told) = send(address, &["--wait", "700ms"]);
-    assert_eq!(code, Some(1), "{told}");
+    let (code, reported) = send(address, &["--wait", "700ms"]);
+    assert_eq!(code, Some(1), "{reported}");
     let line = format!("error: ctf+udp://{address}: nobody listens there: sent ");
-    assert!(told.contains(&line), "{told}");
-    assert!(told.contains("`--wait DURATION`"), "{told}");
+    assert!(reported.contains(&line), "{reported}");
+    assert!(reported.contains("`--wait DURATION`"), "{reported}");
     // A receiver that comes late gets everything.
     let home = TempDir::new().expect("a directory");
     let output = home.path().join("trace");
     let sender = std::thread::spawn(move || send(address, &[]));
     std::thread::sleep(Duration::from_millis(500));
     let receiver = Receiver::at(&format!("ctf+udp://{address}"), &output, &[]);
-    let (code, told) = receiver.end();
-    assert_eq!(code, Some(0), "{told}");
-    let (code, told) = sender.join().expect("it has not failed");
-    assert_eq!(code, Some(0), "{told}");
+    let (code, reported) = receiver.end();
+    assert_eq!(code, Some(0), "{reported}");
+    let (code, reported) = sender.join().expect("it has not failed");
+    assert_eq!(code, Some(0), "{reported}");
     assert!(files(&output) == files(&example()));
 }
 
@@ -552,12 +567,12 @@ fn several_senders_have_directories_of_their_own() {
         .map(|_| std::thread::spawn(move || send(address, &[])))
         .collect();
     for sender in senders {
-        let (code, told) = sender.join().expect("it has not failed");
-        assert_eq!(code, Some(0), "{told}");
+        let (code, reported) = sender.join().expect("it has not failed");
+        assert_eq!(code, Some(0), "{reported}");
     }
-    let (code, told) = receiver.end();
-    assert_eq!(code, Some(0), "{told}");
-    assert!(told.contains(", from 3 senders"), "{told}");
+    let (code, reported) = receiver.end();
+    assert_eq!(code, Some(0), "{reported}");
+    assert!(reported.contains(", from 3 senders"), "{reported}");
     for number in 1..=3 {
         let directory = output.join(format!("sender_{number}"));
         assert!(files(&directory) == files(&example()));
@@ -574,10 +589,16 @@ fn the_packet_limit_is_named_where_it_is_hit() {
     let (code, sent) = send(receiver.address, &[]);
     assert_eq!(code, Some(1), "{sent}");
     assert!(sent.contains("never arrived"), "{sent}");
-    let (code, told) = receiver.end();
-    assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("bytes, more than `--packet-limit`"), "{told}");
-    assert!(told.contains("hint: `--packet-limit SIZE`"), "{told}");
+    let (code, reported) = receiver.end();
+    assert_eq!(code, Some(1), "{reported}");
+    assert!(
+        reported.contains("bytes, more than `--packet-limit`"),
+        "{reported}"
+    );
+    assert!(
+        reported.contains("hint: `--packet-limit SIZE`"),
+        "{reported}"
+    );
 }
 
 #[test]
@@ -596,10 +617,10 @@ fn a_receiver_whose_sender_is_gone_ends_and_says_what_is_missing() {
     });
     sender.kill().expect("it runs");
     sender.wait().expect("it ends");
-    let (code, told) = receiver.end();
-    assert_eq!(code, Some(1), "{told}");
+    let (code, reported) = receiver.end();
+    assert_eq!(code, Some(1), "{reported}");
     assert!(
-        told.contains("the sender has not announced the end"),
-        "{told}"
+        reported.contains("the sender has not announced the end"),
+        "{reported}"
     );
 }

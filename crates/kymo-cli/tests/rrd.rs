@@ -153,8 +153,8 @@ fn restore_undoes_dump() {
 
     let (code, out, err) = folder.run(restore);
     assert_eq!((code, &*out), (1, ""));
-    let told = "ERROR: 'new.rrd': File exists; -f overwrites it\n";
-    assert_eq!(err, told);
+    let reported = "ERROR: 'new.rrd': File exists; -f overwrites it\n";
+    assert_eq!(err, reported);
     folder.good(&[restore, &["-f"][..]].concat());
 
     folder.good(&[
@@ -320,11 +320,11 @@ fn directories_are_walked() {
          in/b/tiny -> out/b/tiny (armhf to x86_64)\n"
     );
     assert!(!folder.path("out").exists());
-    let told = |expected: &str| {
+    let reported = |expected: &str| {
         let (code, out, err) = folder.run(&convert);
         assert_eq!((code, &*out, &*err), (0, "", expected));
     };
-    told("3 converted, 1 not a database\n");
+    reported("3 converted, 1 not a database\n");
     let converted = fs::metadata(folder.path("out/a/tiny.rrd")).unwrap();
     assert_eq!(converted.modified().unwrap(), old);
     #[cfg(unix)]
@@ -332,10 +332,10 @@ fn directories_are_walked() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(converted.permissions().mode() & 0o777, 0o640);
     }
-    told("0 converted, 3 converted before, 1 not a database\n");
+    reported("0 converted, 3 converted before, 1 not a database\n");
     // What has changed since is converted again.
     folder.copy("fresh.sparc64.rrd", "in/fresh.rrd");
-    told("1 converted, 2 converted before, 1 not a database\n");
+    reported("1 converted, 2 converted before, 1 not a database\n");
 
     // Damage stays, and does not keep the rest from being converted.
     fs::write(folder.path("in/b/torn.rrd"), &folder.read("hw.rrd")[..700]).unwrap();
@@ -414,7 +414,7 @@ fn files_do_not_get_in_each_others_way() {
 }
 
 #[test]
-fn what_cannot_be_held_is_told() {
+fn what_cannot_be_held_is_reported() {
     let folder = Folder::new();
     let late = expected("tiny.armhf.xml").replace("1699999801<", "2208997800<");
     fs::write(folder.path("late.xml"), late).unwrap();
@@ -523,8 +523,8 @@ fn databases_are_recordings() {
 fn who_knows_better_says_the_machine() {
     let folder = Folder::new();
     let info = folder.good(&["info", "--json", "--machine", "armel", "tiny.rrd"]);
-    for told in ["\"machine\":\"armel\"", "\"confidence\":\"overruled\""] {
-        assert!(info.contains(told), "{info}");
+    for reported in ["\"machine\":\"armel\"", "\"confidence\":\"overruled\""] {
+        assert!(info.contains(reported), "{info}");
     }
     for command in ["info", "print", "stats", "check"] {
         let (code, _, err) = folder.run(&[command, "--machine", "x86", "tiny.rrd"]);

@@ -25,24 +25,24 @@ fn kymo(directory: &TempDir, args: &[&str]) -> Output {
         .expect("kymo runs")
 }
 
-/// Runs kymo, which must end well, and gives what it tells.
+/// Runs kymo, which must end well, and returns what it writes to standard error.
 fn good(directory: &TempDir, args: &[&str]) -> String {
     let output = kymo(directory, args);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{args:?}: {told}");
-    told
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{args:?}: {reported}");
+    reported
 }
 
-/// Runs kymo, which must fail and not be killed, and gives what it tells.
+/// Runs kymo, which must fail and not be killed, and returns what it writes to standard error.
 fn bad(directory: &TempDir, args: &[&str]) -> String {
     let output = kymo(directory, args);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
     let code = output.status.code();
-    assert!(code.is_some_and(|code| code > 0), "{args:?}: {told}");
-    told
+    assert!(code.is_some_and(|code| code > 0), "{args:?}: {reported}");
+    reported
 }
 
-/// Writes a file whose time of change is always the same.
+/// Writes a file with a fixed modification time.
 fn write(path: PathBuf, bytes: &[u8]) {
     fs::write(&path, bytes).expect("written");
     let file = fs::File::options().write(true).open(path).expect("written");
@@ -104,7 +104,7 @@ fn what_a_killed_run_left_is_no_input() {
 }
 
 #[test]
-fn doubt_about_the_machine_is_told() {
+fn doubt_about_the_machine_is_reported() {
     let directory = directory();
     let path = directory.path().join("tiny.rrd");
     // With no text as last reading, and four bytes at the end as old rrdtool left them, this is
@@ -114,27 +114,27 @@ fn doubt_about_the_machine_is_told() {
     bytes[last_reading..last_reading + 30].fill(0);
     bytes.extend([0; 4]);
     write(path.clone(), &bytes);
-    let told = bad(
+    let reported = bad(
         &directory,
         &["rrd", "convert", "tiny.rrd", "--to", "amd64", "--in-place"],
     );
-    assert!(told.contains("may be one of"), "{told}");
+    assert!(reported.contains("may be one of"), "{reported}");
     assert!(fs::read(&path).expect("there") == bytes);
-    let told = good(
+    let reported = good(
         &directory,
         &["rrd", "convert", "tiny.rrd", "--to", "amd64", "-o", "out"],
     );
-    assert!(told.contains("may be one of"), "{told}");
-    let told = good(&directory, &["rrd", "dump", "tiny.rrd"]);
-    assert!(told.contains("may be one of"), "{told}");
+    assert!(reported.contains("may be one of"), "{reported}");
+    let reported = good(&directory, &["rrd", "dump", "tiny.rrd"]);
+    assert!(reported.contains("may be one of"), "{reported}");
 
-    let told = good(
+    let reported = good(
         &directory,
         &[
             "rrd", "convert", "tiny.rrd", "--to", "amd64", "-o", "out", "--from", "i386",
         ],
     );
-    assert!(!told.contains("may be one of"), "{told}");
+    assert!(!reported.contains("may be one of"), "{reported}");
     good(
         &directory,
         &[
@@ -163,8 +163,8 @@ fn what_is_no_file_is_not_replaced() {
     let made = Command::new("mkfifo").arg(path.join("pipe")).status();
     assert!(made.expect("mkfifo runs").success());
     let args = ["rrd", "convert", "tiny.rrd", "-o", "pipe", "--to", "amd64"];
-    let told = bad(&directory, &args);
-    assert!(told.contains("not a regular file"), "{told}");
+    let reported = bad(&directory, &args);
+    assert!(reported.contains("not a regular file"), "{reported}");
     let kind = fs::metadata(path.join("pipe")).expect("there").file_type();
     assert!(kind.is_fifo());
 }
@@ -177,8 +177,8 @@ fn a_database_is_not_dumped_onto_itself() {
     write(path.join("tiny.rrd"), &bytes);
     fs::hard_link(path.join("tiny.rrd"), path.join("same.rrd")).expect("linked");
     for output in ["tiny.rrd", "./tiny.rrd", "same.rrd"] {
-        let told = bad(&directory, &["rrd", "dump", "tiny.rrd", output]);
-        assert!(told.contains("is both input and output"), "{told}");
+        let reported = bad(&directory, &["rrd", "dump", "tiny.rrd", output]);
+        assert!(reported.contains("is both input and output"), "{reported}");
         assert!(fs::read(path.join("tiny.rrd")).expect("there") == bytes);
     }
 }

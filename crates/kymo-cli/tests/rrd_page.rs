@@ -54,7 +54,7 @@ fn link(place: &Path, words: &[&str], request: &[(&str, &str)], input: &str) -> 
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the link runs");
-    // A program that does not read its input is no failure.
+    // A program that does not read its input is not a failure.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }

@@ -55,8 +55,8 @@ fn tree() -> Home {
 fn directories_are_checked() {
     let home = tree();
     for threads in ["1", "2", "7"] {
-        let (code, out, told) = home.run(&["rrd", "check", "t", "--threads", threads]);
-        assert_eq!(code, 1, "{told}");
+        let (code, out, reported) = home.run(&["rrd", "check", "t", "--threads", threads]);
+        assert_eq!(code, 1, "{reported}");
         let verdicts: Vec<_> = out.lines().filter(|line| !line.starts_with(' ')).collect();
         assert_eq!(
             verdicts,
@@ -67,10 +67,10 @@ fn directories_are_checked() {
                 "t/b/whole.rrd: whole, a file of x86",
             ]
         );
-        assert_eq!(told, "2 whole, 2 damaged, 1 not a database\n");
+        assert_eq!(reported, "2 whole, 2 damaged, 1 not a database\n");
     }
-    let (code, out, told) = home.run(&["rrd", "check", "--json", "t/b", "t/a/other-name"]);
-    assert_eq!((code, &*told), (0, "2 whole\n"));
+    let (code, out, reported) = home.run(&["rrd", "check", "--json", "t/b", "t/a/other-name"]);
+    assert_eq!((code, &*reported), (0, "2 whole\n"));
     let files: Vec<_> = out.lines().map(|line| &line[..40]).collect();
     assert_eq!(files.len(), 2, "{out}");
     assert!(
@@ -82,13 +82,16 @@ fn directories_are_checked() {
         "{out}"
     );
     // A file that is named is judged, whatever it is, and single files need no summary.
-    let (code, out, told) = home.run(&["rrd", "check", "t/readme"]);
-    assert_eq!((code, &*told), (1, ""));
+    let (code, out, reported) = home.run(&["rrd", "check", "t/readme"]);
+    assert_eq!((code, &*reported), (1, ""));
     assert!(out.starts_with("t/readme: damaged, not known\n"), "{out}");
-    let (code, _, told) = home.run(&["rrd", "check", "gone", "t/b"]);
+    let (code, _, reported) = home.run(&["rrd", "check", "gone", "t/b"]);
     assert_eq!(code, 1);
-    assert!(told.starts_with("error: `gone` does not exist\n"), "{told}");
-    assert!(told.ends_with("\n1 whole, 1 failed\n"), "{told}");
+    assert!(
+        reported.starts_with("error: `gone` does not exist\n"),
+        "{reported}"
+    );
+    assert!(reported.ends_with("\n1 whole, 1 failed\n"), "{reported}");
 }
 
 #[cfg(unix)]
@@ -142,20 +145,20 @@ mod links {
                 "t/below/two.rrd -> out/below/two.rrd (hard link)",
             ]
         );
-        let told = "3 converted, 2 linked\n".to_owned();
-        assert_eq!(home.run(&args), (0, String::new(), told));
+        let reported = "3 converted, 2 linked\n".to_owned();
+        assert_eq!(home.run(&args), (0, String::new(), reported));
         let one = home.inode("out/one.rrd");
         assert_eq!(home.inode("out/three.rrd"), one);
         assert_eq!(home.inode("out/below/two.rrd"), one);
         assert_ne!(home.inode("out/symbolic.rrd"), one);
         assert_ne!(home.inode("out/below/alone.rrd"), one);
-        let told = "0 converted, 5 converted before\n".to_owned();
-        assert_eq!(home.run(&args), (0, String::new(), told));
+        let reported = "0 converted, 5 converted before\n".to_owned();
+        assert_eq!(home.run(&args), (0, String::new(), reported));
         // A name that has become another file is linked again.
         fs::copy(home.path("out/one.rrd"), home.path("copy")).expect("copied");
         fs::rename(home.path("copy"), home.path("out/three.rrd")).expect("renamed");
-        let told = "0 converted, 1 linked, 4 converted before\n".to_owned();
-        assert_eq!(home.run(&args), (0, String::new(), told));
+        let reported = "0 converted, 1 linked, 4 converted before\n".to_owned();
+        assert_eq!(home.run(&args), (0, String::new(), reported));
         assert_eq!(home.inode("out/three.rrd"), one);
     }
 
@@ -166,8 +169,8 @@ mod links {
         symlink("three.rrd", home.path("t/a.rrd")).expect("linked");
         let before = home.inode("t/one.rrd");
         let args = ["rrd", "convert", "t", "--to", "amd64", "--in-place"];
-        let (code, _, told) = home.run(&args);
-        assert_eq!((code, &*told), (0, "2 converted, 2 linked\n"));
+        let (code, _, reported) = home.run(&args);
+        assert_eq!((code, &*reported), (0, "2 converted, 2 linked\n"));
         let one = home.inode("t/one.rrd");
         assert_ne!(one, before);
         for name in ["t/three.rrd", "t/below/two.rrd", "t/a.rrd"] {
@@ -176,14 +179,14 @@ mod links {
         assert!(home.path("t/a.rrd").is_symlink());
         assert!(fs::read(home.path("t/one.rrd")).expect("there") == database("amd64", "tiny.rrd"));
         for args in [&args[..], &[&args[..], &["--dry-run"]].concat()] {
-            let (code, out, told) = home.run(args);
+            let (code, out, reported) = home.run(args);
             assert_eq!((code, &*out), (0, ""));
-            assert!(told.is_empty() || told == "0 converted, 4 converted before\n");
+            assert!(reported.is_empty() || reported == "0 converted, 4 converted before\n");
         }
     }
 
     #[test]
-    fn names_outside_of_the_inputs_are_told() {
+    fn names_outside_of_the_inputs_are_reported() {
         let home = linked();
         home.link("t/one.rrd", "outside.rrd");
         let before = home.inode("outside.rrd");
@@ -196,20 +199,20 @@ mod links {
             "--output-dir",
             "out",
         ];
-        let (code, _, told) = home.run(&args);
+        let (code, _, reported) = home.run(&args);
         assert_eq!(code, 0);
         assert_eq!(
-            told,
+            reported,
             "warning: t/one.rrd: 1 other hard link outside of the inputs will not have the new file\n\
              2 converted, 2 linked\n"
         );
         let args = ["rrd", "convert", "t", "--to", "amd64", "--in-place"];
         let expected = "warning: t/one.rrd: 1 other hard link outside of the inputs will still have the old file\n";
-        let (code, _, told) = home.run(&[&args[..], &["--dry-run"]].concat());
-        assert_eq!((code, &*told), (0, expected));
-        let (code, _, told) = home.run(&args);
+        let (code, _, reported) = home.run(&[&args[..], &["--dry-run"]].concat());
+        assert_eq!((code, &*reported), (0, expected));
+        let (code, _, reported) = home.run(&args);
         assert_eq!(code, 0);
-        assert_eq!(told, format!("{expected}2 converted, 2 linked\n"));
+        assert_eq!(reported, format!("{expected}2 converted, 2 linked\n"));
         assert_eq!(home.inode("outside.rrd"), before);
         assert_eq!(home.inode("t/three.rrd"), home.inode("t/one.rrd"));
     }
@@ -232,22 +235,22 @@ mod links {
             "--output-dir",
             "out",
         ];
-        let (code, _, told) = home.run(&args);
-        assert_eq!(code, 2, "two of one name: {told}");
-        let (code, _, told) = home.run(&["rrd", "convert", "t", "--to", "amd64", "--in-place"]);
+        let (code, _, reported) = home.run(&args);
+        assert_eq!(code, 2, "two of one name: {reported}");
+        let (code, _, reported) = home.run(&["rrd", "convert", "t", "--to", "amd64", "--in-place"]);
         assert_eq!(code, 1);
         assert!(
-            told.ends_with("0 converted, 2 not a database, 2 failed\n"),
-            "{told}"
+            reported.ends_with("0 converted, 2 not a database, 2 failed\n"),
+            "{reported}"
         );
         assert!(
-            told.contains("t/cut.rrd: ") && told.contains("t/same.rrd: "),
-            "{told}"
+            reported.contains("t/cut.rrd: ") && reported.contains("t/same.rrd: "),
+            "{reported}"
         );
     }
 
     #[test]
-    fn an_output_that_has_other_names_is_told() {
+    fn an_output_that_has_other_names_is_reported() {
         let home = linked();
         let output = "out.rrd";
         for args in [
@@ -265,16 +268,16 @@ mod links {
         ] {
             home.write(output, b"old");
             home.link(output, "same");
-            let (code, _, told) = home.run(args);
-            assert_eq!(code, 0, "{told}");
+            let (code, _, reported) = home.run(args);
+            assert_eq!(code, 0, "{reported}");
             let split = "1 other hard link of `out.rrd` will still have the old file\n";
-            assert!(told.contains(split), "{args:?}: {told}");
+            assert!(reported.contains(split), "{args:?}: {reported}");
             assert_eq!(fs::read(home.path("same")).expect("there"), b"old");
             fs::remove_file(home.path(output)).expect("there");
             fs::remove_file(home.path("same")).expect("there");
-            let (code, _, told) = home.run(args);
+            let (code, _, reported) = home.run(args);
             assert_eq!(code, 0);
-            assert!(!told.contains("hard link"), "{args:?}: {told}");
+            assert!(!reported.contains("hard link"), "{args:?}: {reported}");
             fs::remove_file(home.path(output)).expect("there");
         }
     }

@@ -70,7 +70,7 @@ fn run(directory: &Path, args: &[&str]) -> Output {
 }
 
 /// Exit code, lines of standard output, standard error.
-fn told(home: &TempDir, args: &[&str]) -> (Option<i32>, usize, String) {
+fn reported(home: &TempDir, args: &[&str]) -> (Option<i32>, usize, String) {
     let output = run(home.path(), args);
     let text = String::from_utf8_lossy(&output.stdout);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -85,7 +85,7 @@ fn told(home: &TempDir, args: &[&str]) -> (Option<i32>, usize, String) {
 fn the_key_opens_it() {
     let home = secured();
     for key in ["key", "digits"] {
-        let (code, lines, error) = told(&home, &["print", "--key-file", key, "t"]);
+        let (code, lines, error) = reported(&home, &["print", "--key-file", key, "t"]);
         assert_eq!((code, lines), (Some(0), 6), "{error}");
     }
     let both = [
@@ -97,10 +97,10 @@ fn the_key_opens_it() {
         "key",
         "t",
     ];
-    let (code, _, error) = told(&home, &both);
+    let (code, _, error) = reported(&home, &both);
     assert_eq!(code, Some(0), "{error}");
     let args = ["convert", "--key-file", "key", "t", "-o", "t.pftrace"];
-    let (code, _, error) = told(&home, &args);
+    let (code, _, error) = reported(&home, &args);
     assert_eq!(code, Some(0), "{error}");
 }
 
@@ -112,7 +112,7 @@ fn a_key_that_looks_like_digits_is_warned_of() {
     let warned = |key: &str, expected: usize| {
         for command in [&["print"][..], &["repair", "-f", "-o", "saved"]] {
             let args = [command, &["--key-file", key, "t"]].concat();
-            let (_, _, error) = told(&home, &args);
+            let (_, _, error) = reported(&home, &args);
             let lines = error.lines().filter(|line| {
                 line.starts_with("warning: ") && line.contains("hexadecimal digits")
             });
@@ -123,7 +123,7 @@ fn a_key_that_looks_like_digits_is_warned_of() {
     for key in ["key", "digits", "other"] {
         warned(key, 0);
     }
-    let (_, _, error) = told(&home, &["print", "--key-file", "endless", "t"]);
+    let (_, _, error) = reported(&home, &["print", "--key-file", "endless", "t"]);
     assert!(
         error.contains("endless: its 32 bytes are the key"),
         "{error}"
@@ -140,16 +140,16 @@ fn events(home: &TempDir, args: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn how_packets_are_secured_is_told_by_options() {
+fn how_packets_are_secured_is_reported_by_options() {
     let home = secured();
     let expected = events(&home, &["--key-file", "key", "t"]);
     assert_eq!(expected.len(), 6);
     let convert = |output: &str, options: &[&str]| {
         let input = ["convert", "t", "--key-file", "key", "-o", output];
-        let (code, _, error) = told(&home, &[&input, options].concat());
+        let (code, _, error) = reported(&home, &[&input, options].concat());
         assert_eq!(code, Some(0), "{error}");
     };
-    // Nothing told is plain, also where events are copied one by one.
+    // The default is plain, also where events are copied one by one.
     convert("plain", &["--to=ctf-rfc"]);
     assert_eq!(events(&home, &["plain"]), expected);
     convert("packets", &["--to=ctf-rfc", "--packet-size=64K"]);
@@ -165,12 +165,12 @@ fn how_packets_are_secured_is_told_by_options() {
         convert(output, &[&secured[..], &[more]].concat());
         assert_eq!(events(&home, &["--key-file", "key", output]), expected);
         // Without the key, not even names can be read.
-        let (code, lines, error) = told(&home, &["print", output]);
+        let (code, lines, error) = reported(&home, &["print", output]);
         assert_eq!((code, lines), (Some(3), 0));
         assert!(error.contains("found an encrypted packet"), "{error}");
         let metadata = fs::read(home.path().join(output).join("metadata")).expect("metadata");
         assert!(!metadata.windows(4).any(|text| text == b"beat"));
-        let (_, _, error) = told(&home, &["print", "--key-file", "key", output]);
+        let (_, _, error) = reported(&home, &["print", "--key-file", "key", output]);
         assert!(!error.contains("the metadata is not encrypted"), "{error}");
     }
     // A renamed event is noticed.
@@ -180,45 +180,45 @@ fn how_packets_are_secured_is_told_by_options() {
         let mut altered = whole.clone();
         altered[at] ^= 1;
         fs::write(&path, altered).expect("metadata");
-        let (code, lines, error) = told(&home, &["print", "--key-file", "key", "all"]);
+        let (code, lines, error) = reported(&home, &["print", "--key-file", "key", "all"]);
         assert_eq!((code, lines), (Some(3), 0), "{error}");
     }
     fs::copy(home.path().join("t/metadata"), &path).expect("metadata");
-    let (_, _, error) = told(&home, &["print", "--key-file", "key", "all"]);
+    let (_, _, error) = reported(&home, &["print", "--key-file", "key", "all"]);
     assert!(
         error.contains("all/metadata: the metadata is not encrypted as packets are"),
         "{error}"
     );
     fs::write(&path, &whole).expect("metadata");
     let repaired = ["repair", "--key-file", "key", "all", "-o", "repaired"];
-    assert_eq!(told(&home, &repaired).0, Some(0));
+    assert_eq!(reported(&home, &repaired).0, Some(0));
     assert_eq!(events(&home, &["--key-file", "key", "repaired"]), expected);
-    assert_eq!(told(&home, &["print", "repaired"]).0, Some(3));
+    assert_eq!(reported(&home, &["print", "repaired"]).0, Some(3));
     let plain = ["--to=ctf-rfc", "--encrypt", "--plain-metadata"];
     convert("exposed", &plain);
-    let (code, lines, error) = told(&home, &["print", "exposed"]);
+    let (code, lines, error) = reported(&home, &["print", "exposed"]);
     assert_eq!((code, lines), (Some(1), 0));
     assert!(error.contains("the packet is encrypted"), "{error}");
     for wrong in [
         &["convert", "t", "-o", "w", "--to=ctf-rfc", "--encrypt"][..],
         &["convert", "t", "-o", "w", "--to=ctf2", "--compress=gzip"],
     ] {
-        let (code, _, error) = told(&home, wrong);
+        let (code, _, error) = reported(&home, wrong);
         assert_eq!(code, Some(2), "{error}");
     }
 }
 
 #[test]
-fn without_its_key_all_packets_are_told() {
+fn without_its_key_all_packets_are_reported() {
     let home = secured();
-    let (code, lines, error) = told(&home, &["print", "t"]);
+    let (code, lines, error) = reported(&home, &["print", "t"]);
     assert_eq!((code, lines), (Some(1), 0));
     for packet in 0..3 {
         let place = format!("t/s_0: offset {}, packet {packet}: ", packet * 4096);
         assert!(error.contains(&place), "{error}");
     }
     assert!(error.contains("`--key-file FILE` names a file"), "{error}");
-    let (code, _, error) = told(&home, &["print", "--key-file", "other", "t"]);
+    let (code, _, error) = reported(&home, &["print", "--key-file", "other", "t"]);
     assert_eq!(code, Some(1));
     assert!(
         error.contains("its key is another one, or it was altered"),
@@ -228,14 +228,14 @@ fn without_its_key_all_packets_are_told() {
         ("none", "found 6 bytes that are not a key"),
         ("nowhere", "`nowhere` does not exist"),
     ] {
-        let (code, _, error) = told(&home, &["print", "--key-file", file, "t"]);
+        let (code, _, error) = reported(&home, &["print", "--key-file", file, "t"]);
         assert_eq!(code, Some(2));
         assert!(error.contains(said), "{error}");
     }
 }
 
 #[test]
-fn damage_is_told_of_its_packet_and_the_rest_is_read() {
+fn damage_is_reported_of_its_packet_and_the_rest_is_read() {
     let home = secured();
     let path = home.path().join("t/s_0");
     let whole = fs::read(&path).expect("the stream");
@@ -243,7 +243,7 @@ fn damage_is_told_of_its_packet_and_the_rest_is_read() {
     flipped[4096 + 50] ^= 1;
     fs::write(&path, flipped).expect("the stream");
     let args = ["print", "--key-file", "key", "t"];
-    let (code, lines, error) = told(&home, &args);
+    let (code, lines, error) = reported(&home, &args);
     assert_eq!((code, lines), (Some(1), 4));
     assert!(
         error.contains("t/s_0: offset 4096, packet 1: the packet's content has the checksum"),
@@ -251,13 +251,13 @@ fn damage_is_told_of_its_packet_and_the_rest_is_read() {
     );
 
     fs::write(&path, [&whole[..4096], &whole[8192..]].concat()).expect("the stream");
-    let (code, lines, error) = told(&home, &args);
+    let (code, lines, error) = reported(&home, &args);
     assert_eq!((code, lines), (Some(1), 4));
     assert!(
         error.contains("t/s_0: offset 4096, packet 1: packet 1 of the section"),
         "{error}"
     );
-    let (code, _, _) = told(&home, &["check", "--key-file", "key", "t"]);
+    let (code, _, _) = reported(&home, &["check", "--key-file", "key", "t"]);
     assert_eq!(code, Some(1));
 }
 
@@ -275,11 +275,11 @@ fn a_packet_that_stays_shut_is_left_out() {
     bytes[4096..8192].copy_from_slice(&other);
     fs::write(&stream, bytes).expect("a stream");
     let args = ["repair", "--key-file", "key", "t", "-o", "saved"];
-    let (code, _, error) = told(&home, &args);
+    let (code, _, error) = reported(&home, &args);
     assert_eq!(code, Some(1), "{error}");
     assert!(error.contains("packet 1"), "{error}");
     let saved = fs::read(home.path().join("saved/s_0")).expect("a stream");
-    // Their numbers tell that one is missing.
+    // Their numbers show that one is missing.
     let counts: Vec<u8> = saved.chunks(4096).map(|packet| packet[20]).collect();
     assert_eq!(counts, [0, 2]);
 }
@@ -293,7 +293,7 @@ fn a_key_file_that_everybody_can_read_is_warned_of() {
     for (mode, is_public) in [(0o644, true), (0o640, false), (0o600, false), (0o602, true)] {
         let permissions = fs::Permissions::from_mode(mode);
         fs::set_permissions(home.path().join("key"), permissions).expect("permissions");
-        let (code, _, error) = told(&home, &["print", "--key-file", "key", "t"]);
+        let (code, _, error) = reported(&home, &["print", "--key-file", "key", "t"]);
         assert_eq!(code, Some(0), "{error}");
         let warning = "key: everybody on this machine can read or write the key file";
         assert_eq!(error.contains(warning), is_public, "{mode:o}: {error}");

@@ -105,22 +105,22 @@ fn lines_become_datagrams_of_every_level() {
             &[&bob[..], &["--security", "sign"]].concat(),
         ),
         (Security::Encrypt, &bob),
-        // Nobody else is at the interface of this machine alone.
+        // The loopback interface has no other participants.
         (Security::None, &["--interface", "lo", "--ttl", "3"]),
     ] {
         let server = Server::new();
         let target = server.target();
         let args = [&["send", &file, &target, "--types-db", &types], more].concat();
         let (code, err) = said(&kymo(&args).output().expect("kymo runs"));
-        let told = "sent 4 values in 3 lists, in all 1 datagram\n";
-        assert_eq!((code, err.as_str()), (Some(0), told));
+        let reported = "sent 4 values in 3 lists, in all 1 datagram\n";
+        assert_eq!((code, err.as_str()), (Some(0), reported));
         let (datagrams, found) = server.received(level);
         assert_eq!((datagrams, found), (1, lines.map(String::from).to_vec()));
     }
 }
 
 #[test]
-fn wrong_lines_are_told_and_the_others_sent() {
+fn wrong_lines_are_reported_and_the_others_sent() {
     let dir = TempDir::new().expect("a directory");
     let types = write(&dir, "types.db", TYPES);
     let server = Server::new();
@@ -205,8 +205,8 @@ fn rows_of_databases_are_levels() {
     let target = server.target();
     let args = ["send", dir.path().to_str().expect("UTF-8"), &target];
     let (code, err) = said(&kymo(&args).output().expect("kymo runs"));
-    let told = "sent 5 values in 3 lists, in all 1 datagram\n";
-    assert_eq!((code, err.as_str()), (Some(0), told));
+    let reported = "sent 5 values in 3 lists, in all 1 datagram\n";
+    assert_eq!((code, err.as_str()), (Some(0), reported));
     let (_, mut found) = server.received(Security::None);
     found.sort();
     let begin = "PUTVAL h.example/load/";
@@ -216,7 +216,7 @@ fn rows_of_databases_are_levels() {
         format!("{begin}load interval=10.0000000000 1700000020.0000000000:11.0:U"),
     ];
     assert_eq!(found, expected);
-    // One whose path tells nothing.
+    // One whose path does not give an identifier.
     let alone = dir.path().join("x.rrd");
     std::fs::copy(home.join("load.rrd"), &alone).expect("copied");
     let server = Server::new();
@@ -298,7 +298,7 @@ fn a_rate_is_kept() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_told() {
+fn what_cannot_be_sent_is_reported() {
     let dir = TempDir::new().expect("a directory");
     let types = write(&dir, "types.db", TYPES);
     let lines = write(&dir, "values.txt", "PUTVAL h/p/gauge 1:1\n");

@@ -62,7 +62,7 @@ impl Daemon {
         assert!(sent.success());
     }
 
-    /// Has it end, and tells its exit code.
+    /// Ends it, and returns its exit code.
     fn end(mut self) -> Option<i32> {
         self.signal("-TERM");
         self.child.wait().unwrap().code()
@@ -99,12 +99,18 @@ impl Client {
     fn wait_until_written(&mut self, name: &str) {
         let end = Instant::now() + Duration::from_secs(30);
         loop {
-            let told = self.ask(&format!("PENDING {name}"));
-            match told.split(' ').next().unwrap().parse::<usize>().unwrap() {
+            let reported = self.ask(&format!("PENDING {name}"));
+            match reported
+                .split(' ')
+                .next()
+                .unwrap()
+                .parse::<usize>()
+                .unwrap()
+            {
                 0 => return,
                 count => (0..count).for_each(|_| drop(self.line())),
             }
-            assert!(Instant::now() < end, "{told}");
+            assert!(Instant::now() < end, "{reported}");
         }
     }
 
@@ -170,14 +176,14 @@ fn a_signal_ends_it_when_all_is_written() {
     );
 }
 
-/// Killed at any moment, it loses nothing that it has acknowledged. `KYMO_KILLS` tells how often this
+/// Killed at any moment, it loses nothing that it has acknowledged. `KYMO_KILLS` sets how often this
 /// is tried.
 #[test]
 fn what_is_acknowledged_survives_kill_9() {
     const FILES: u64 = 3;
     let kills = std::env::var("KYMO_KILLS").map_or(20, |kills| kills.parse().unwrap());
     let directory = tempfile::tempdir().unwrap();
-    // Files are written and journals begun anew all the time.
+    // Files are written and journals are restarted all the time.
     let timing = [
         "--write-timeout",
         "0.02",
@@ -293,7 +299,7 @@ fn a_slow_reader_holds_up_nobody() {
     let daemon = Daemon::begin(directory.path(), &WORDS);
     let mut client = daemon.client();
     client.ok(&create("a.rrd"));
-    // It asks for some hundred megabytes, and reads none of them.
+    // This client requests some hundred megabytes, and reads nothing.
     let mut slow = daemon.client();
     let text = format!("FETCH a.rrd LAST {BEGIN} {}\n", BEGIN + 100_000).repeat(100);
     slow.send(&text);
@@ -323,12 +329,12 @@ fn the_configuration_is_read_again() {
     let daemon = Daemon::begin_with(directory.path(), &["--config", "config.toml"], |command| {
         command.env("NOTIFY_SOCKET", path)
     });
-    let told = || {
+    let reported = || {
         let mut text = [0; 1000];
         let count = system.recv(&mut text).unwrap();
         String::from_utf8_lossy(&text[..count]).into_owned()
     };
-    assert_eq!(told(), "READY=1\n");
+    assert_eq!(reported(), "READY=1\n");
     let mut client = daemon.client();
     client.ok(&create("a.rrd"));
     client.ok(&format!("UPDATE a.rrd {}:1", BEGIN + 1));
@@ -336,8 +342,8 @@ fn the_configuration_is_read_again() {
     // What is wrong changes nothing.
     write("data = 'data'\nx = 1\n");
     daemon.signal("-HUP");
-    assert!(told().starts_with("RELOADING=1\nMONOTONIC_USEC="));
-    assert_eq!(told(), "READY=1\n");
+    assert!(reported().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    assert_eq!(reported(), "READY=1\n");
     client.ok("PING");
     // Nor does an address that cannot be bound, wherever it stands.
     for listen in [
@@ -347,8 +353,8 @@ fn the_configuration_is_read_again() {
     ] {
         write(&format!("data = 'data'\npid-file = 'pid'\n{listen}\n"));
         daemon.signal("-HUP");
-        assert!(told().starts_with("RELOADING=1\n"));
-        assert_eq!(told(), "READY=1\n");
+        assert!(reported().starts_with("RELOADING=1\n"));
+        assert_eq!(reported(), "READY=1\n");
         client.ok("PING");
         daemon.client().ok("PING");
         assert!(!directory.path().join("sock2").exists());
@@ -358,8 +364,8 @@ fn the_configuration_is_read_again() {
         "data = 'data'\n[rrdcached]\nlisten = ['unix:sock', 'unix:other']\n[write]\ntimeout = 0.001\n",
     );
     daemon.signal("-HUP");
-    assert!(told().starts_with("RELOADING=1\n"));
-    assert_eq!(told(), "READY=1\n");
+    assert!(reported().starts_with("RELOADING=1\n"));
+    assert_eq!(reported(), "READY=1\n");
     let mut other = UnixStream::connect(directory.path().join("other")).unwrap();
     other.write_all(b"PING\n").unwrap();
     let mut answer = [0; 7];
@@ -372,7 +378,7 @@ fn the_configuration_is_read_again() {
     client.wait_until_written("a.rrd");
     assert_eq!(client.ask("LAST a.rrd"), format!("0 {}", BEGIN + 1));
     assert_eq!(daemon.end(), Some(0));
-    assert_eq!(told(), "STOPPING=1\n");
+    assert_eq!(reported(), "STOPPING=1\n");
     let pid = std::fs::read_to_string(directory.path().join("pid")).unwrap();
     assert_eq!(pid, "1\n");
 }
@@ -386,7 +392,7 @@ fn a_configuration_from_a_pipe() {
     let text = b"data = 'data'\n[rrdcached]\nlisten = 'unix:sock'\n";
     writer.write_all(text).unwrap();
     drop(writer);
-    let (mut told, stderr) = std::io::pipe().unwrap();
+    let (mut reported, stderr) = std::io::pipe().unwrap();
     let words = ["--config", "/dev/stdin", "--collectd-conf", "conf"];
     let daemon = Daemon::begin_with(directory.path(), &words, |command| {
         command.stdin(reader).stderr(stderr)
@@ -394,7 +400,7 @@ fn a_configuration_from_a_pipe() {
     daemon.client().ok("PING");
     assert_eq!(daemon.end(), Some(0));
     let mut text = String::new();
-    told.read_to_string(&mut text).unwrap();
+    reported.read_to_string(&mut text).unwrap();
     assert!(text.contains("warning: values are kept nowhere"), "{text}");
 }
 
@@ -441,7 +447,7 @@ fn metrics() {
 }
 
 #[test]
-fn what_is_wrong_is_told_before_it_begins() {
+fn what_is_wrong_is_reported_before_it_begins() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(
         directory.path().join("wrong.toml"),
@@ -494,25 +500,25 @@ fn what_is_wrong_is_told_before_it_begins() {
             "`wrong.toml` is not a directory",
         ),
     ] {
-        let (found, told) = run(words);
-        assert_eq!(found, Some(code), "{words:?} {told}");
-        assert!(told.contains(text), "{words:?} {told}");
+        let (found, reported) = run(words);
+        assert_eq!(found, Some(code), "{words:?} {reported}");
+        assert!(reported.contains(text), "{words:?} {reported}");
     }
     // Two use neither one directory nor one journal.
     let words = [&WORDS[..], &["--journal", "journal"]].concat();
     let _daemon = Daemon::begin(directory.path(), &words);
-    let (code, told) = run(&["--data", "data"]);
-    assert_eq!(code, Some(3), "{told}");
+    let (code, reported) = run(&["--data", "data"]);
+    assert_eq!(code, Some(3), "{reported}");
     assert!(
-        told.contains("another kymo serve uses this directory"),
-        "{told}"
+        reported.contains("another kymo serve uses this directory"),
+        "{reported}"
     );
-    let (code, told) = run(&["--data", "other-data", "--journal", "journal"]);
-    assert_eq!(code, Some(3), "{told}");
-    assert!(told.contains("another program uses it"), "{told}");
-    // What is no file of a journal is told with its path.
+    let (code, reported) = run(&["--data", "other-data", "--journal", "journal"]);
+    assert_eq!(code, Some(3), "{reported}");
+    assert!(reported.contains("another program uses it"), "{reported}");
+    // What is not a file of a journal is reported with its path.
     std::fs::create_dir_all(directory.path().join("other/kymo.journal.5")).unwrap();
-    let (code, told) = run(&["--data", "other-data", "--journal", "other"]);
-    assert_eq!(code, Some(3), "{told}");
-    assert!(told.contains("'other/kymo.journal.5': "), "{told}");
+    let (code, reported) = run(&["--data", "other-data", "--journal", "other"]);
+    assert_eq!(code, Some(3), "{reported}");
+    assert!(reported.contains("'other/kymo.journal.5': "), "{reported}");
 }

@@ -14,7 +14,7 @@ fn home() -> TempDir {
     TempDir::new().expect("a directory")
 }
 
-/// The lines that all events below a directory are shown as, without what tells of which trace they are.
+/// The lines in which all events below a directory are shown, without what identifies their trace.
 fn shown(paths: &[&Path]) -> Vec<String> {
     let paths = paths.iter().map(|path| text(path));
     let args: Vec<&str> = ["print", "--names=payload"]
@@ -128,7 +128,7 @@ fn a_trace_without_events_is_overwritten() {
     assert_eq!(shown(&[&to]), shown(&[&from]));
 }
 
-/// The beginning of metadata, whose packet header has the members given.
+/// The beginning of metadata; `header` has the members of the packet header.
 fn metadata(uuid: Option<&str>, header: &str, more: &str) -> String {
     let uuid = uuid.map_or_else(String::new, |uuid| format!("uuid = \"{uuid}\";"));
     format!(
@@ -204,7 +204,7 @@ fn events_stay_in_packets_whose_sizes_have_few_bits() {
     }
 }
 
-/// A trace of two stream classes with the same events at the same times, which its tag tells apart
+/// A trace of two stream classes with the same events at the same times, which its tag distinguishes
 /// from those of others.
 fn with_equal_times(at: &Path, uuid: Option<&str>, tag: u8) {
     let stream = |id: u8| {

@@ -41,7 +41,7 @@ fn copy_directory(from: &Path, to: &Path) {
     }
 }
 
-/// Directories of one trace, so many that they are not read in no time.
+/// Directories of one trace, enough of them that reading takes a noticeable time.
 fn traces(home: &Path, count: usize) -> PathBuf {
     let traces = home.join("in");
     for number in 0..count {
@@ -57,13 +57,13 @@ fn send(signal: Signal, child: &Child) -> bool {
     kill(pid, signal).is_ok()
 }
 
-/// How a run ended, in whose directory a temporary file or directory was seen before the signal.
+/// How a run ended in whose directory a temporary file or directory was seen before the signal.
 struct Signalled {
     status: ExitStatus,
-    told: String,
+    reported: String,
 }
 
-/// Runs a command and sends a signal as soon as something temporary is in a directory, whose name begins
+/// Runs a command and sends a signal as soon as a directory has a temporary entry whose name begins
 /// like this.
 fn signalled(mut command: Command, directory: &Path, begin: &str, signal: Signal) -> Signalled {
     for _ in 0..TRIES {
@@ -85,11 +85,11 @@ fn signalled(mut command: Command, directory: &Path, begin: &str, signal: Signal
                 break status;
             }
         };
-        let mut told = String::new();
+        let mut reported = String::new();
         let mut stderr = child.stderr.take().expect("a pipe");
-        stderr.read_to_string(&mut told).expect("text");
+        stderr.read_to_string(&mut reported).expect("text");
         if status.signal().is_some() || status.code() != Some(0) {
-            return Signalled { status, told };
+            return Signalled { status, reported };
         }
     }
     panic!("{command:?} always ended before the signal");
@@ -110,8 +110,8 @@ fn a_file_that_is_written_is_removed() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let args = ["convert", text(&traces), "-o", text(&output), "--force"];
         let run = signalled(kymo(&args), home.path(), ".out.jsonl.", signal);
-        assert_eq!(run.status.signal(), Some(signal as i32), "{}", run.told);
-        assert_eq!(run.told, "");
+        assert_eq!(run.status.signal(), Some(signal as i32), "{}", run.reported);
+        assert_eq!(run.reported, "");
         assert_eq!(names(home.path()), ["in", "out.jsonl"], "{signal}");
         if fs::read(&output).expect("there") != b"old" {
             // The signal came just after the end.
@@ -140,7 +140,7 @@ fn a_trace_that_is_written_is_removed() {
             run.status.signal(),
             Some(Signal::SIGINT as i32),
             "{args:?}: {}",
-            run.told
+            run.reported
         );
         let left = names(home.path());
         assert!(!left.iter().any(|name| name.starts_with('.')), "{left:?}");
@@ -162,7 +162,7 @@ fn a_trace_that_is_overwritten_stays() {
         run.status.signal(),
         Some(Signal::SIGTERM as i32),
         "{}",
-        run.told
+        run.reported
     );
     assert_eq!(names(home.path()), ["in", "out"]);
     // The signal may have come when all was written, and nothing but the old one had to be removed.
@@ -208,7 +208,7 @@ fn a_database_that_is_converted_stays() {
             run.status.signal(),
             Some(Signal::SIGINT as i32),
             "{args:?}: {}",
-            run.told
+            run.reported
         );
         assert_eq!(names(home.path()), ["large.rrd"], "{args:?}");
         fs::write(&path, &before).expect("written");
@@ -247,8 +247,8 @@ fn limited(blocks: u32, args: &[&str]) -> (Option<i32>, String) {
     let script = format!("ulimit -f {blocks}; exec \"$@\"");
     command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_kymo")]);
     let output = command.args(args).output().expect("sh runs");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code(), told)
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), reported)
 }
 
 #[test]
@@ -292,10 +292,10 @@ fn a_limit_of_file_sizes_is_an_error() {
         (&["rrd", "tune", text(&large), "DS:b:GAUGE:9:U:U"], &large),
         (&["rrd", "dump", text(&large), text(&file)], &file),
     ] {
-        let (code, told) = limited(8, args);
-        assert_eq!(code, Some(1), "{args:?}: {told}");
-        assert!(told.contains("File too large"), "{args:?}: {told}");
-        assert!(told.contains(text(named)), "{args:?}: {told}");
+        let (code, reported) = limited(8, args);
+        assert_eq!(code, Some(1), "{args:?}: {reported}");
+        assert!(reported.contains("File too large"), "{args:?}: {reported}");
+        assert!(reported.contains(text(named)), "{args:?}: {reported}");
         assert_eq!(names(home.path()), ["large.rrd"], "{args:?}");
         assert!(fs::read(&large).expect("there") == before, "{args:?}");
     }
@@ -310,10 +310,10 @@ fn an_update_beyond_a_limit_of_file_sizes_is_refused() {
         create.args(["DS:a:GAUGE:900:U:U", "RRA:AVERAGE:0.5:1:9000"]);
         let created = create.env("KYMO_RRD_FORMAT", form).status();
         assert!(created.expect("kymo runs").success());
-        let (code, told) = limited(1, &["rrd", "update", text(&path), "1600000300:1"]);
-        assert_eq!(code, Some(1), "{told}");
+        let (code, reported) = limited(1, &["rrd", "update", text(&path), "1600000300:1"]);
+        assert_eq!(code, Some(1), "{reported}");
         let expected = format!("ERROR: {}: File too large", text(&path));
-        assert!(told.starts_with(&expected), "{told}");
+        assert!(reported.starts_with(&expected), "{reported}");
         good(&["rrd", "check", text(&path)]);
         good(&["rrd", "update", text(&path), "1600000600:1"]);
     }

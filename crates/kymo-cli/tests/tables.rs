@@ -12,8 +12,8 @@ fn all(args: &[&str]) -> (i32, String, String) {
 }
 
 fn good(args: &[&str]) -> String {
-    let (code, out, told) = all(args);
-    assert_eq!((code, told.as_str()), (0, ""), "{args:?}");
+    let (code, out, reported) = all(args);
+    assert_eq!((code, reported.as_str()), (0, ""), "{args:?}");
     out
 }
 
@@ -63,7 +63,7 @@ fn cells(table: &str) -> Vec<usize> {
             _ => {}
         }
     }
-    // What follows the last line is no row.
+    // What follows the last line is not a row.
     rows.pop();
     rows
 }

@@ -21,7 +21,7 @@ fn shown(args: &[&str]) -> String {
         .spawn()
         .expect("kymo runs");
     let mut shown = Vec::new();
-    // The end of a terminal that nobody writes to is an error.
+    // Reading a terminal whose writers are all gone ends with an error.
     let _ = File::from(master).read_to_end(&mut shown);
     assert_eq!(child.wait().expect("kymo ends").code(), Some(0), "{args:?}");
     String::from_utf8(shown).expect("UTF-8")

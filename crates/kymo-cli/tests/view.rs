@@ -74,8 +74,8 @@ fn a_page_holds_what_the_range_does() {
         "128K",
         text(&trace),
     ];
-    let told = good(&few);
-    assert!(told.contains("hint: choose a range"), "{told}");
+    let reported = good(&few);
+    assert!(reported.contains("hint: choose a range"), "{reported}");
     assert!(std::fs::metadata(&page).unwrap().len() < (whole.len() as u64) / 2);
 }
 
@@ -93,6 +93,9 @@ fn views_are_checked() {
         text(&example("lttng-small")),
     ]);
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("cannot write `/nowhere/page.html`"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        reported.contains("cannot write `/nowhere/page.html`"),
+        "{reported}"
+    );
 }

@@ -1,4 +1,4 @@
-//! Ready-made views, on traces of kernels that are made up: they must tell what the kernels did.
+//! Ready-made views, on made-up traces of kernels: they must show what the kernels did.
 
 mod kernel;
 
@@ -156,7 +156,7 @@ fn the_example_is_the_kernel_of_seed_1() {
 }
 
 #[test]
-fn views_tell_what_the_kernel_did() {
+fn views_report_what_the_kernel_did() {
     (1..=4).for_each(check);
 }
 

@@ -162,7 +162,7 @@ fn escape(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a name can be kept, whichever of the five it is.
+/// Checks whether a name, any of the five, can be stored.
 pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), NameError> {
     if name.len() > LONGEST_NAME {
         return Err(NameError::TooLong(what));

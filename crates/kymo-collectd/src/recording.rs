@@ -26,7 +26,7 @@ use crate::{Identifier, Severity, Value};
 
 pub use events::{SampleCursor, SampleEvent};
 
-/// Lists and messages of a chunk: so many are worked on in one go.
+/// Number of lists and messages of a chunk, which is processed in one go.
 const CHUNK: usize = 4096;
 /// The stream of lists of values.
 pub const VALUES: usize = 0;
@@ -36,7 +36,7 @@ pub const MESSAGES: usize = 1;
 /// How a recording is opened.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Whom signatures and encrypted parts may be from.
+    /// Accepted users of signatures and encrypted parts.
     pub keys: Option<Keys>,
 }
 
@@ -255,7 +255,7 @@ impl Recording {
         &self.notes
     }
 
-    /// The moment on the common line, to the nearest nanosecond.
+    /// The time on the common time line, to the nearest nanosecond.
     fn timestamp(&self, time: CdTime) -> Option<Timestamp> {
         let nanos = i64::try_from(i128::from(time.to_nanos()) + i128::from(self.offset_nanos));
         nanos.ok().map(Timestamp::from_nanos)
@@ -329,7 +329,7 @@ pub mod list_field {
     use kymo_model::FieldId;
     /// The time as collectd counts it.
     pub const TIME: FieldId = FieldId(1);
-    /// From one list to the next, likewise; 0 where it was not told.
+    /// From one list to the next, likewise; 0 if it was not given.
     pub const INTERVAL: FieldId = FieldId(2);
     /// The name as text.
     pub const ID: FieldId = FieldId(3);

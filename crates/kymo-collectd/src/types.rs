@@ -49,9 +49,9 @@ pub enum TypesMismatch {
     Unknown,
     /// The type has another number of values.
     Count {
-        /// So many it has.
+        /// Number of values of the type.
         expected: usize,
-        /// So many there are.
+        /// Number of values found.
         found: usize,
     },
     /// A value of the type is of another kind.
@@ -149,7 +149,7 @@ impl TypesDb {
     ///
     /// # Errors
     ///
-    /// That there is no such type, or the first difference. collectd would read the bits of one
+    /// If the type is unknown, or the values do not match it. collectd would read the bits of one
     /// kind as the other.
     pub fn check(
         &self,
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn what_is_wrong_is_reported_with_its_line() {
         for (text, message) in [
             (
                 "ok a:GAUGE:0:1\nload",

@@ -7,7 +7,7 @@ use kymo_machine::Number;
 /// How the numbers of a value are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A level at a moment.
+    /// A level at a point in time.
     Gauge,
     /// A count that only grows, and goes round.
     Counter,
@@ -30,10 +30,10 @@ pub enum Value {
     Absolute(u64),
 }
 
-/// Why a text is no value.
+/// Why a text is not a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueError {
-    /// It is no number, or something follows it.
+    /// It is not a number, or something follows it.
     NotANumber,
     /// It does not fit in 64 bits.
     OutOfRange,
@@ -121,7 +121,7 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// What is no number from end to end, or a count that 64 bits do not hold.
+    /// If the whole text is not a number, or is a count that does not fit into 64 bits.
     pub fn parse(kind: Kind, text: &str) -> Result<Self, ValueError> {
         let text = text.trim_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
         Ok(match kind {

@@ -1,4 +1,4 @@
-//! `collectd.conf`: what collectd reads is read, and what it passes over in silence is told.
+//! `collectd.conf`: what collectd reads is read, and what it silently ignores is reported.
 
 use kymo_collectd::config::{Argument, Item, interval, parse, refuse_unknown};
 use kymo_time::CdTime;

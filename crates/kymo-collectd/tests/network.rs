@@ -1,4 +1,4 @@
-//! Datagrams that collectd has sent, and such that nobody should send.
+//! Datagrams sent by collectd, and invalid ones.
 
 use std::path::{Path, PathBuf};
 
@@ -96,7 +96,7 @@ fn encrypted_datagrams() {
     }
 }
 
-/// How many lists of values and messages were taken, and what was told.
+/// How many lists of values and messages were taken, and what was reported.
 fn verdict(datagram: &[u8], decoder: &Decoder, types: &TypesDb) -> String {
     let (mut lists, mut messages, mut faults) = (0, 0, Vec::new());
     decoder.decode(datagram, &mut (), &mut |item| match item {

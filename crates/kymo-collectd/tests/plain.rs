@@ -1,4 +1,4 @@
-//! The text protocol: what collectd was told and answered, and what is written is read.
+//! The text protocol: what collectd was sent and answered, and what is written is read.
 
 use std::path::Path;
 
@@ -112,7 +112,7 @@ fn put(line: &str) -> Result<Vec<PutList>, Reply> {
 }
 
 #[test]
-fn lists_have_the_interval_told_before_them() {
+fn lists_have_the_interval_reported_before_them() {
     let seconds = |count| CdTime::from_seconds(count).ok();
     let lists = put("putval h/p/gauge 1:1 INTERVAL=2 N:U interval=3 0x10:inf").unwrap();
     let found: Vec<_> = lists
@@ -175,7 +175,7 @@ proptest! {
     ) {
         let (host, plugin, plugin_instance, type_instance) = &names;
         let id = Identifier { host, plugin, plugin_instance, type_name: "if_octets", type_instance };
-        // What a name cannot tell from its separators does not come back, and need not.
+        // A name that cannot be distinguished from its separators does not come back, and need not.
         prop_assume!(id.check().is_ok() && Identifier::parse(&id.to_string()) == Ok(id));
         let (time, interval) = (CdTime::from_ticks(time), CdTime::from_ticks(interval));
         let values = bytes.map(|bytes| Value::from_wire(Kind::Derive, bytes));

@@ -126,7 +126,7 @@ fn shifts_move_times_and_not_ticks() {
 }
 
 #[test]
-fn what_cannot_be_verified_is_told() {
+fn what_cannot_be_verified_is_reported() {
     let names = [
         "plain-0000.bin",
         "signed-0000.bin",

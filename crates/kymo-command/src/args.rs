@@ -16,7 +16,7 @@ use crate::points::PointFile;
 #[derive(Clone, Debug, Args)]
 pub struct Input {
     /// Recordings: a trace's directory, a file of a trace, a round-robin database, an event log
-    /// (CPEL, elog, Gist, or the JSON lines of one), or a directory to search for all of them but
+    /// (CPEL, elog, Gist, or the JSON lines of one), or a directory to search for any of these except
     /// JSON lines; a trace of Perfetto or Chrome (JSON); or datagrams of collectd: a capture of the
     /// network (pcap, pcapng), or a file that is one datagram.
     ///
@@ -235,7 +235,7 @@ pub struct Selection {
     /// `packet_context.` or `packet_header.`.
     /// event.name, event.id, event.kind, event.level, event.time (nanoseconds), stream.class,
     /// stream.id, stream.name, trace.name and recording.path are of the event itself, and so are the
-    /// keys of the JSON (timestamp, event, ...) where it has no such field. An odd name stands between
+    /// keys of the JSON (timestamp, event, ...) if it has no such field. An unusual name is enclosed in
     /// back quotes. `kymo info --schema` lists the fields.
     ///
     /// A test of a field that an event does not have is false, whatever it asks. A field that

@@ -48,7 +48,7 @@ impl KeyFile {
         })
     }
 
-    /// Warns of files whose key may be another one than was meant, or is known to others.
+    /// Warns about files that may hold the wrong key, or that other users can access.
     pub fn warn<'k>(files: impl IntoIterator<Item = &'k Self>, terminal: &Terminal) {
         let files: Vec<&Self> = files.into_iter().collect();
         for file in files.iter().filter(|file| file.is_public) {

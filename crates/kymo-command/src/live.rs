@@ -216,7 +216,7 @@ impl Live {
         sources.map(|source| source.reader.status()).collect()
     }
 
-    /// So many bytes of a file were shown, and so many given back to the file system.
+    /// Records the number of bytes of a file that were shown, and that were returned to the file system.
     fn shown(&self, path: &Path, bytes: u64, freed: u64) {
         if let Some(source) = self
             .sources
@@ -411,7 +411,7 @@ impl Growing {
         let mut has_changed = false;
         if is_new || self.is_unsure || is_over {
             (self.packets, self.metadata) = (packets, metadata);
-            // Nobody else uses the timeline.
+            // The timeline has no other users.
             if let Ok(changes) = self.timeline.refresh() {
                 self.is_unsure = !changes.errors.is_empty();
                 has_changed = !changes.is_empty();

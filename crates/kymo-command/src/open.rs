@@ -81,7 +81,7 @@ fn points(headers: &[PointFile]) -> Option<Arc<PointDefinitions>> {
     (!headers.is_empty()).then(|| Arc::new(points))
 }
 
-/// What tells summaries of recordings that are opened this way from others; `None` where they are not kept.
+/// What distinguishes summaries of recordings opened this way from others; `None` if they are not kept.
 pub fn index_key(input: &Input) -> Option<Vec<u8>> {
     // Summaries hold for any shift of a recording, but not for a clock of another speed.
     if input.align_by_messages.is_some() || input.alignment.is_some() {
@@ -138,7 +138,7 @@ pub struct Inputs {
     pub recordings: Vec<AnyRecording>,
     /// Where recordings may appear.
     pub watched: Watched,
-    /// Whether all of them could be opened.
+    /// Whether all recordings could be opened.
     pub outcome: Outcome,
     /// The number of those that could not.
     pub unreadable: usize,
@@ -159,7 +159,7 @@ impl Inputs {
     }
 }
 
-/// Opens the recordings, and tells of those that cannot be.
+/// Opens the recordings, and reports those that cannot be opened.
 pub fn inputs(input: &Input, strict: bool, terminal: &Terminal) -> Result<Inputs, Failure> {
     let asked = Asked {
         strict,
@@ -168,7 +168,7 @@ pub fn inputs(input: &Input, strict: bool, terminal: &Terminal) -> Result<Inputs
     inputs_with(input, asked, terminal)
 }
 
-/// The same, where all of the recordings is read: damage is told that an index hides.
+/// The same, for commands that read all of the recordings: damage that an index hides is reported.
 pub fn whole_inputs(input: &Input, strict: bool, terminal: &Terminal) -> Result<Inputs, Failure> {
     let asked = Asked {
         strict,
@@ -250,13 +250,13 @@ pub(crate) fn opened_inputs(
         ..
     } = opened;
     for error in &errors {
-        tell_error(error, terminal);
+        report_error(error, terminal);
     }
     for warning in warnings.iter().chain(&clocks_apart(&recordings)) {
         terminal.warning(warning);
     }
     for note in &notes {
-        terminal.tell(format!("{note}\n").as_bytes());
+        terminal.report(format!("{note}\n").as_bytes());
     }
     let traces = recordings.iter().filter_map(|recording| recording.as_ctf());
     for trace in traces.filter(|trace| !input.key_file.is_empty() && trace.has_exposed_metadata()) {
@@ -268,7 +268,7 @@ pub(crate) fn opened_inputs(
     let mut are_right = true;
     for recording in &recordings {
         warn_of_no_datagrams(recording, terminal);
-        are_right &= tell_warnings(recording, asked.strict, terminal);
+        are_right &= report_warnings(recording, asked.strict, terminal);
     }
     if recordings.is_empty() && !input.paths.is_empty() {
         return Err(Failure::Unreadable);
@@ -300,13 +300,13 @@ pub fn reopened(input: &Input, asked: Asked, known: &[AnyRecording]) -> Option<V
     (!opened.recordings.is_empty()).then_some(opened.recordings)
 }
 
-/// Tells why something could not be opened.
-fn tell_error(error: &Error, terminal: &Terminal) {
+/// Reports why something could not be opened.
+fn report_error(error: &Error, terminal: &Terminal) {
     match error {
         // It is a whole picture.
         Error::Trace(OpenError::Metadata { error, .. }) => {
             let picture = error.render(terminal.color());
-            terminal.tell(format!("{}\n", picture.trim_end()).as_bytes());
+            terminal.report(format!("{}\n", picture.trim_end()).as_bytes());
         }
         error => {
             terminal.error(error);
@@ -318,7 +318,7 @@ fn tell_error(error: &Error, terminal: &Terminal) {
 }
 
 /// Warns of what is odd in a recording, or in its metadata; returns whether it may be used.
-fn tell_warnings(recording: &AnyRecording, strict: bool, terminal: &Terminal) -> bool {
+fn report_warnings(recording: &AnyRecording, strict: bool, terminal: &Terminal) -> bool {
     for note in recording.notes() {
         terminal.warning(format_args!("{}: {note}", recording.path().display()));
     }
@@ -332,12 +332,12 @@ fn tell_warnings(recording: &AnyRecording, strict: bool, terminal: &Terminal) ->
             true => Severity::Error,
             false => warning.severity,
         };
-        let told = Diagnostic {
+        let reported = Diagnostic {
             severity,
             ..warning.clone()
         };
-        let picture = told.render(&name, &metadata.text, terminal.color());
-        terminal.tell(format!("{picture}\n").as_bytes());
+        let picture = reported.render(&name, &metadata.text, terminal.color());
+        terminal.report(format!("{picture}\n").as_bytes());
     }
     !strict || metadata.warnings.is_empty()
 }
@@ -359,7 +359,7 @@ fn warn_of_no_datagrams(recording: &AnyRecording, terminal: &Terminal) {
 }
 
 /// Reports the damage found while opening.
-pub fn tell_opening_faults(inputs: &Inputs, terminal: &Terminal) -> Outcome {
+pub fn report_opening_faults(inputs: &Inputs, terminal: &Terminal) -> Outcome {
     let mut outcome = inputs.outcome;
     for fault in inputs.recordings.iter().flat_map(Recording::faults) {
         terminal.fault(fault);

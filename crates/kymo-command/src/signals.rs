@@ -32,7 +32,7 @@ fn watch() {
     let (ready, is_ready) = channel();
     let wait = move || {
         let signals = Signals::new(ending());
-        // The other end is there until it is told.
+        // The other end exists until it is notified.
         let _ = ready.send(());
         let Ok(mut signals) = signals else {
             return;
@@ -41,7 +41,7 @@ fn watch() {
             if IS_ANSWERED.load(Ordering::Relaxed) {
                 continue;
             }
-            // As long as this lives, the other threads neither go on nor tell what they miss.
+            // As long as this lives, the other threads neither go on nor report what they miss.
             let _removed = kymo_io::remove_temporaries();
             // The program ends by the signal, as whoever started it expects.
             let _ = emulate_default_handler(signal);
@@ -64,7 +64,7 @@ pub fn ending() -> Vec<i32> {
         .collect()
 }
 
-/// A bit for each signal that is ignored, where the system tells them.
+/// A bit for each signal that is ignored, if the system reports them.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -28,11 +28,11 @@ pub enum Outcome {
 /// Why a command could not do its work.
 #[derive(Debug)]
 pub enum Failure {
-    /// The command line is wrong, told as a whole.
+    /// The command line is wrong: the complete message.
     Usage(String),
-    /// Nothing could be read, which was told already.
+    /// Nothing could be read, which was already reported.
     Unreadable,
-    /// What was read is not right, which was told already, and nothing less was asked for.
+    /// What was read has errors, which were already reported, and the command is strict.
     Refused,
     /// Something could not be written.
     Output(io::Error),
@@ -52,7 +52,7 @@ pub struct Terminal {
     /// Whether only errors are shown.
     is_quiet: bool,
     progress: OnceLock<Progress>,
-    /// What would go to standard error, if somebody else shows it.
+    /// Output for standard error, if the caller shows it.
     collected: Option<Mutex<Vec<u8>>>,
 }
 
@@ -110,7 +110,7 @@ impl Terminal {
         self
     }
 
-    /// Reports what was written and what to do with it, if somebody watches.
+    /// Reports what was written and what to do with it, if standard error is a terminal.
     pub fn wrote(&self, output: &Path, what_to_do: &str) {
         if self.is_quiet || !io::stderr().is_terminal() {
             return;
@@ -128,7 +128,7 @@ impl Terminal {
         self.color
     }
 
-    /// Gets ready to show how much of a number of bytes is done, where somebody watches and
+    /// Prepares the progress display for a number of bytes, if standard error is a terminal and
     /// nothing else is shown.
     pub fn begin_progress(&self, bytes: u64) {
         if !io::stdout().is_terminal() {
@@ -202,9 +202,9 @@ impl Terminal {
         }
     }
 
-    /// Writes lines to standard error, above the progress. If nobody listens, there is
-    /// nobody to tell.
-    pub fn tell(&self, lines: &[u8]) {
+    /// Writes lines to standard error, above the progress. If writing fails, there is
+    /// nobody to notify.
+    pub fn report(&self, lines: &[u8]) {
         if let Some(kept) = &self.collected {
             let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
             return kept.extend_from_slice(lines);
@@ -222,7 +222,7 @@ impl Terminal {
     /// Writes lines about losses to standard error, above the progress.
     pub fn losses(&self, lines: &[u8]) {
         if !self.is_quiet {
-            self.tell(lines);
+            self.report(lines);
         }
     }
 
@@ -231,7 +231,7 @@ impl Terminal {
         self.labelled("error", "31", error);
     }
 
-    /// Tells of a warning in a line.
+    /// Reports a warning in a line.
     pub fn warning(&self, warning: impl fmt::Display) {
         if self.is_quiet {
             return;
@@ -242,7 +242,7 @@ impl Terminal {
     /// Shows a warning as a compiler does: with the text that is odd.
     pub fn warning_picture(&self, picture: &str) {
         if !self.is_quiet {
-            self.tell(format!("{picture}\n").as_bytes());
+            self.report(format!("{picture}\n").as_bytes());
         }
     }
 
@@ -262,7 +262,7 @@ impl Terminal {
         }
     }
 
-    /// Tells of damage in a line.
+    /// Reports damage in a line.
     pub fn fault(&self, fault: &FaultReport) {
         if fault.code.is_warning() {
             self.warning(fault);
@@ -277,7 +277,7 @@ impl Terminal {
             match line.split_once(": ") {
                 Some(("error", rest)) => self.error(rest),
                 Some(("hint", rest)) => self.hint(rest),
-                _ => self.tell(format!("{line}\n").as_bytes()),
+                _ => self.report(format!("{line}\n").as_bytes()),
             }
         }
     }
@@ -290,7 +290,7 @@ impl Terminal {
         } else {
             format!("{label}: {what}\n")
         };
-        self.tell(line.as_bytes());
+        self.report(line.as_bytes());
     }
 
     /// Writes data to standard output.
@@ -300,8 +300,8 @@ impl Terminal {
         stdout.flush()
     }
 
-    /// Tells why a command failed. That nobody reads the output any more is no failure.
-    pub fn tell_failure(&self, failure: &Failure) -> Outcome {
+    /// Reports why a command failed. It is not a failure if nobody reads the output any more.
+    pub fn report_failure(&self, failure: &Failure) -> Outcome {
         self.end_progress();
         match failure {
             Failure::Usage(message) => {

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_the_field_tells_its_unit() {
+    fn the_size_of_the_field_reports_its_unit() {
         assert_eq!(
             rate(1_000_000_000, ClockChoice::Auto),
             (1_000_000_000, None)

@@ -45,9 +45,9 @@ impl From<write::Error> for Error {
 pub struct Converted {
     /// The CPEL file in the making.
     pub builder: Builder,
-    /// Events whose time is none: they have that of the event before them.
+    /// Events without a time of their own: they get the time of the event before them.
     pub untimed: u64,
-    /// Events before the first one, whose time is zero.
+    /// Leading events whose time is zero.
     pub early: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct Converted {
 ///
 /// # Errors
 ///
-/// When it is no elog file, and when something does not fit.
+/// If the input is not an elog file, or if something does not fit.
 pub fn cpel_of_elog(bytes: &[u8], options: write::Options) -> Result<Converted, Error> {
     let log = Log::read(bytes).map_err(Error::Input)?;
     let mut conversion = Conversion {
@@ -95,7 +95,7 @@ struct Conversion<'a> {
     builder: Builder,
     /// The codes of events by their names.
     codes: HashMap<&'a [u8], u32>,
-    /// Tracks by their names, with a number that tells them apart.
+    /// Tracks by their names, with a number that distinguishes them.
     tracks: BTreeMap<Vec<u8>, u32>,
     ticks_per_second: f64,
     untimed: u64,

@@ -185,7 +185,7 @@ impl Definitions {
         }
         let bad = |symbol: &Symbol| matches!(symbol.name, Reference::Bad(_));
         let bad = self.symbols[before..].iter().filter(|one| bad(one)).count();
-        tell_bad(file, number, bad, "symbols");
+        report_bad(file, number, bad, "symbols");
     }
 
     fn read_events(&mut self, file: &mut File<'_>, number: usize, tables: &Tables<'_>) {
@@ -213,8 +213,8 @@ impl Definitions {
                 again.get_or_insert((definition.code, entry));
             }
         }
-        tell_bad(file, number, bad, "events");
-        tell_again(file, number, again, "event");
+        report_bad(file, number, bad, "events");
+        report_again(file, number, again, "event");
         if more > 0 {
             let message = format!(
                 "{more} definitions are not read: a file may have {MOST_EVENTS} definitions of events"
@@ -239,8 +239,8 @@ impl Definitions {
                 again.get_or_insert((track, table.offset + entry * PAIR_SIZE));
             }
         }
-        tell_bad(file, number, bad, "tracks");
-        tell_again(file, number, again, "track");
+        report_bad(file, number, bad, "tracks");
+        report_again(file, number, again, "track");
     }
 
     fn read_section(&mut self, file: &mut File<'_>, number: usize, tables: &Tables<'_>) {
@@ -274,7 +274,7 @@ fn reference(strings: &Range<usize>, offset: u32) -> Reference {
     }
 }
 
-fn tell_bad(file: &mut File<'_>, number: usize, bad: usize, what: &str) {
+fn report_bad(file: &mut File<'_>, number: usize, bad: usize, what: &str) {
     if bad > 0 {
         let message = format!("{bad} {what} have offsets beyond the end of their string table");
         let offset = file.sections[number].offset;
@@ -282,7 +282,7 @@ fn tell_bad(file: &mut File<'_>, number: usize, bad: usize, what: &str) {
     }
 }
 
-fn tell_again(file: &mut File<'_>, number: usize, again: Option<(u32, usize)>, what: &str) {
+fn report_again(file: &mut File<'_>, number: usize, again: Option<(u32, usize)>, what: &str) {
     if let Some((id, offset)) = again {
         let message = format!("{what} {id} is defined again: its first definition counts");
         file.find(FaultCode::Redefined, offset, Some(number), message);
@@ -369,7 +369,7 @@ impl<'a> InFile<'a> {
         string_of(self.slice(place))
     }
 
-    /// Appends a name whose format is referred to: `default` where there is none.
+    /// Appends a name whose format is referred to: `default` if there is no name.
     pub fn write_name(
         &self,
         name: &Reference,

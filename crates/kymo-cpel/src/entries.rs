@@ -97,7 +97,7 @@ impl<'a> Entries<'a> {
         Some(Entry::read(bytes, self.order))
     }
 
-    /// The codes of all of them.
+    /// The codes of all entries.
     #[inline]
     pub fn codes(&self) -> impl Iterator<Item = u32> + use<'a> {
         let order = self.order;
@@ -111,7 +111,7 @@ impl<'a> Entries<'a> {
         })
     }
 
-    /// All of them.
+    /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = Entry> + use<'a> {
         let order = self.order;
         let (entries, _) = self.bytes.as_chunks();

@@ -99,7 +99,7 @@ pub struct Finding {
     pub message: String,
 }
 
-/// Why a file is no log that can be read.
+/// Why a file is not a readable log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// It ends within its header.
@@ -107,12 +107,12 @@ pub enum Error {
         /// How many bytes it has.
         len: usize,
     },
-    /// It is of a version that nobody has described.
+    /// Its version is unknown.
     Version {
         /// The version.
         version: u8,
     },
-    /// It is no Gist file.
+    /// It is not a Gist file.
     Gist {
         /// How many bytes it has.
         len: usize,
@@ -167,7 +167,7 @@ pub struct Table<'a> {
 }
 
 impl<'a> File<'a> {
-    /// Finds the sections of a file. Damage is told by [`File::findings`].
+    /// Finds the sections of a file. [`File::findings`] reports damage.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl<'a> File<'a> {
         Ok(file)
     }
 
-    /// Finds the sections; tells where the last one ends.
+    /// Finds the sections; returns where the last one ends.
     fn find_sections(&mut self) -> usize {
         let order = self.header.order;
         let stated = usize::from(self.header.sections);
@@ -255,7 +255,7 @@ impl<'a> File<'a> {
 
     /// What a section that refers to a string table begins with, and how many entries of
     /// `entry` bytes it has; `None` where it ends before its entries begin. What its length
-    /// contradicts is told by [`File::findings`].
+    /// contradicts is reported by [`File::findings`].
     pub(crate) fn table(&mut self, number: usize, entry: usize) -> Option<Table<'a>> {
         let section = self.sections.get(number)?.clone();
         let data = self.data(&section);
@@ -283,7 +283,7 @@ impl<'a> File<'a> {
             .unwrap_or(usize::MAX)
             .min(room / entry);
         if count as u64 != u64::from(stated) || count * entry != room {
-            // That the file ends too early has been told already.
+            // That the file ends too early was already reported.
             if !section.is_cut {
                 let message = format!(
                     "the section says that it has {stated} entries of {entry} bytes, and has {room} bytes of them"

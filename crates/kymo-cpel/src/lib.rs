@@ -7,7 +7,7 @@
 //!
 //! [`recording`] and [`elog`] offer them as recordings of `kymo-model`. [`write`](mod@write) makes
 //! CPEL files, [`elog::write`] elog files, [`rewrite`] copies a CPEL file with everything in it that
-//! nobody knows, [`convert`] makes one of an elog file, [`json`] of JSON lines, to which it turns
+//! is unknown, [`convert`] makes one from an elog file, [`json`] from JSON lines, into which it turns
 //! others.
 //!
 //! Everything here works on byte slices: files are opened by the caller. Nothing is global,

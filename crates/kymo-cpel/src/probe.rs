@@ -26,7 +26,7 @@ pub enum Likeness {
     Beginning(Kind),
 }
 
-/// Tells of which format a file is, by all of its bytes; `None` where it is of none.
+/// Determines the format of a file from all of its bytes; `None` if it has no known format.
 ///
 /// An elog file begins with its name. A CPEL file begins with its version, and its sections
 /// fill it. A Gist file is as long as its count says: where the first byte of the count is that of

@@ -1,4 +1,4 @@
-//! Copying CPEL files, with all in them that nobody knows.
+//! Copies CPEL files, including unknown sections.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::write::section;
 /// Writes the sections of a file in their order, with all numbers in a byte order.
 ///
 /// In the order that the file has, a whole file is copied byte for byte. In the other one, the
-/// numbers of known sections change; what is in unknown sections nobody can tell, and it is
+/// numbers of known sections change; the layout of unknown sections is not known, so their content is
 /// copied as it is. Of a damaged file what is there is written, and the copy has no damage of
 /// its sections: they are as many and as long as it says.
 ///
@@ -47,7 +47,7 @@ pub fn rewrite_events<'a>(
 ) -> io::Result<()> {
     let header = Header {
         order,
-        // There are no more than the header of the file says.
+        // There are at most as many as the header of the file says.
         sections: file.sections.len() as u16,
         ..file.header
     };

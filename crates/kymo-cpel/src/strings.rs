@@ -51,7 +51,7 @@ pub(crate) struct Strings {
 }
 
 impl Strings {
-    /// A table of so many bytes at most that begins with some which are no string of it.
+    /// A table of at most `most` bytes that begins with bytes that are not one of its strings.
     pub(crate) fn new(head: &[u8], most: u32) -> Self {
         Self {
             bytes: head.to_vec(),

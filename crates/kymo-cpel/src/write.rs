@@ -138,7 +138,7 @@ impl Builder {
     pub fn new(options: Options) -> Self {
         Self {
             options,
-            // Offset zero, which means that there is no string, is that of the table's own name.
+            // Offset zero, which means that there is no string, is the offset of the table's own name.
             strings: Strings::new(TABLE_HEAD, options.most_strings.min(MOST_STRINGS)),
             symbols: BTreeMap::new(),
             events: BTreeMap::new(),
@@ -230,7 +230,7 @@ impl Builder {
     /// When there is too much of something, and those of the output.
     pub fn write(mut self, out: &mut impl Write) -> Result<(), Error> {
         let per_section = self.options.section_events.clamp(1, MOST_EVENTS);
-        // A file without events has a section without events: so it tells its clock.
+        // A file without events has a section without events, which states its clock.
         let event_sections = self.entries.len().div_ceil(per_section).max(1);
         let symbol_sections = usize::from(!self.symbols.is_empty());
         let too_many = Error::Sections {

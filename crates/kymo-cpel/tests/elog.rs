@@ -263,7 +263,7 @@ fn times_that_are_none_do_not_touch_the_others() {
     assert_eq!(times, ["0", "0", "0", "0", "500000000", "500000000"]);
 }
 
-/// VPP's own reader takes them so, and each event has the time that its seconds tell.
+/// VPP's own reader takes them so, and each event has the time that its seconds give.
 #[test]
 fn events_before_the_beginning_have_their_times() {
     let mut elog = sample();
@@ -276,11 +276,11 @@ fn events_before_the_beginning_have_their_times() {
         let time = |event: &String| event.split(' ').next().unwrap().to_owned();
         events.iter().map(time).collect()
     };
-    let told = times(&of);
-    assert_eq!(told[0], "1454621020500000000");
-    assert_eq!(told[1], "1454621019750000000");
-    assert_eq!(told[3], "1454621018500000000");
-    assert_eq!(told[4], "1454621022000000000");
+    let reported = times(&of);
+    assert_eq!(reported[0], "1454621020500000000");
+    assert_eq!(reported[1], "1454621019750000000");
+    assert_eq!(reported[3], "1454621018500000000");
+    assert_eq!(reported[4], "1454621022000000000");
     let messages: Vec<_> = of.faults().iter().map(|fault| &*fault.message).collect();
     assert_eq!(messages, ["the time of event 2 is none"]);
     let shift = Shift {
@@ -292,21 +292,21 @@ fn events_before_the_beginning_have_their_times() {
 }
 
 #[test]
-fn a_begin_that_is_no_time_is_told() {
+fn a_begin_that_is_no_time_is_reported() {
     let elog = Elog {
         begin: 1 << 63,
         ..sample()
     };
     let bytes = Bytes::from(elog.to_bytes());
     let of = Recording::new(Path::new("x"), bytes).unwrap();
-    let told: Vec<_> = of
+    let reported: Vec<_> = of
         .faults()
         .iter()
         .map(|fault| (fault.offset, &*fault.message))
         .collect();
     let begin = "recording began 9223372036854775808 ns after 1970, which is later than 63 bits can hold: the times of its events are wrong";
-    assert_eq!(told.last(), Some(&(31, begin)));
-    assert_eq!(told[0].1, "the time of event 0 is none");
+    assert_eq!(reported.last(), Some(&(31, begin)));
+    assert_eq!(reported[0].1, "the time of event 0 is none");
     assert!(events(&of).iter().all(|event| event.starts_with("-1 ")));
 }
 

@@ -1,4 +1,4 @@
-//! Files whose sections are put together by hand.
+//! Reads files whose sections are assembled by hand.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -18,7 +18,7 @@ use proptest::prelude::*;
 /// The formats of an event: of its name, of its datum.
 type Formats = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// A file as somebody may want it.
+/// A file with arbitrary content.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
     symbols: BTreeMap<u32, Vec<u8>>,
@@ -151,7 +151,7 @@ proptest! {
             false => (ByteOrder::Big, ByteOrder::Little),
         };
         let mut bytes = write(&model, Options { order, ..Options::default() });
-        // A section that nobody knows, at the end.
+        // An unknown section, at the end.
         let count = if little { 2 } else { 3 };
         bytes[count] += 1;
         for word in [77, unknown.len() as u32] {

@@ -3,7 +3,7 @@
 //!
 //! Names are as people see them (of a TSDL name one leading underscore is removed),
 //! references to lengths and selectors are resolved, defaults are filled in, and what
-//! TSDL tells by member names and clock maps is told by [roles](Role).
+//! TSDL expresses by member names and clock maps is expressed by [roles](Role).
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct TraceClass {
     pub uuid: Option<[u8; 16]>,
     /// Native byte order, where the metadata says (CTF 2 says it field by field).
     pub byte_order: Option<ByteOrder>,
-    /// What the tracer tells of its environment, in the order it was declared.
+    /// What the tracer states about its environment, in the order it was declared.
     pub environment: Vec<(String, EnvironmentValue)>,
     /// Fields at the beginning of each packet: a structure.
     pub packet_header: Option<FieldClass>,
@@ -242,7 +242,7 @@ pub struct BitLayout {
 }
 
 impl BitLayout {
-    /// So many bits, aligned to so many, which lie as is usual for the byte order.
+    /// Layout of `bits` bits, aligned to `align` bits, as is usual for the byte order.
     pub fn new(bits: u32, align: u32, order: ByteOrder) -> Self {
         Self {
             bits,
@@ -272,9 +272,9 @@ pub struct IntegerStyle {
 pub enum Length {
     /// Always as many.
     Static(u64),
-    /// As many as an earlier field says.
+    /// The value of an earlier field.
     Dynamic(FieldRef),
-    /// As many as an integer says that lies just before the first one (RFC v1.1 §4.2.3).
+    /// The value of an integer just before the first element (RFC v1.1 §4.2.3).
     Inline(Box<FieldClass>),
 }
 
@@ -326,7 +326,7 @@ pub enum Step {
 /// A class of fields.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldClass {
-    /// Bits that are no number.
+    /// Bits that are not a number.
     BitArray(BitLayout),
     /// Bits with names.
     BitMap {
@@ -395,7 +395,7 @@ pub enum FieldClass {
     Optional {
         /// What it holds.
         content: Box<FieldClass>,
-        /// The field that tells: a truth value or an integer.
+        /// The field that says whether there is something: a truth value or an integer.
         selector: FieldRef,
         /// The selectors for which there is something.
         when: Selector,
@@ -404,7 +404,7 @@ pub enum FieldClass {
     Variant {
         /// The options.
         options: Vec<VariantOption>,
-        /// The field that tells which one.
+        /// The field that selects one of them.
         selector: FieldRef,
     },
 }

@@ -1,7 +1,7 @@
 //! Stacks for classes that lie deep within each other.
 //!
 //! What walks classes recurses, and any thread's stack has room for some levels. Classes that
-//! lie deeper are handled on a thread of their own, whose stack has room for [`MAX_LEVELS`].
+//! are nested deeper are handled on a thread of their own, whose stack has room for [`MAX_LEVELS`].
 
 use std::cell::Cell;
 use std::{panic, thread};

@@ -26,7 +26,7 @@ use crate::class::{
 };
 use crate::metadata::fit::{FitError, fit};
 
-/// A trace of one stream class, whose packets and events tell all that readers look for: sizes,
+/// A trace of one stream class, whose packets and events contain all that readers look for: sizes,
 /// times, discarded events, the numbers of packets, the class and the full time of each event.
 ///
 /// Integers of whole bytes are aligned to bytes, others to bits.
@@ -220,7 +220,7 @@ impl Fields {
         self.field(name, FieldClass::Text { encoding, align: 8 })
     }
 
-    /// Bytes, as many as a field `NAME_length` of 32 bits says, which is added before them.
+    /// Bytes whose number is in a 32-bit field `NAME_length`, which is added before them.
     #[must_use]
     pub fn bytes(self, name: &str) -> Self {
         self.counted(name, |length| FieldClass::Blob {
@@ -230,7 +230,7 @@ impl Fields {
         })
     }
 
-    /// Elements of a class, as many as a field `NAME_length` of 32 bits says, which is added before
+    /// Elements of a class whose number is in a 32-bit field `NAME_length`, which is added before
     /// them.
     #[must_use]
     pub fn sequence(self, name: &str, element: FieldClass) -> Self {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_description_cannot_be_is_told() {
+    fn what_a_description_cannot_be_is_reported() {
         let class = |bits| {
             let described = Description::new(ByteOrder::Little);
             described

@@ -1,4 +1,4 @@
-//! Where the parts of a structure lie, as far as their classes tell.
+//! Where the parts of a structure lie, as far as their classes determine it.
 //!
 //! No bit field crosses a boundary between units of its type (CTF 1.8.3 §4.1.6), and these are counted
 //! from the beginning of its structure, as in C.
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::class::{FieldClass, Length, Member};
 
-/// Where a field lies, as far as its class tells.
+/// Where a field lies, as far as its class determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// [`FieldClass::align`].
@@ -42,7 +42,7 @@ impl Extent {
         }
     }
 
-    /// That of a class without parts that is aligned to so many bits.
+    /// The value for a class without parts that is aligned to `align` bits.
     pub(crate) fn of_leaf(class: &FieldClass, align: u32) -> Self {
         let size = match class {
             FieldClass::SizedText { length, .. } | FieldClass::Blob { length, .. } => {

@@ -54,7 +54,7 @@ fn compare(trace: &Trace, expected: &Expected, place: &str) {
     }
 }
 
-/// The chunks of the stream whose file has this name.
+/// The chunks of the stream of the file with this name.
 fn chunks_of(trace: &Trace, file: &str) -> Vec<Chunk> {
     let mut named = trace.streams().iter().enumerate().filter(|(_, info)| {
         Path::new(&*info.name)
@@ -108,9 +108,9 @@ fn compare_packet(trace: &Trace, chunk: &Chunk, expected: &ExpectedPacket, place
     }
 }
 
-/// An event as both sides tell it.
+/// An event as both sides report it.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct Reported {
     ticks: Option<u64>,
     nanos: Option<i64>,
     id: u64,
@@ -119,8 +119,8 @@ struct Told {
     payload: Option<Value>,
 }
 
-fn plain(event: &ExpectedEvent) -> Told {
-    Told {
+fn plain(event: &ExpectedEvent) -> Reported {
+    Reported {
         ticks: Some(event.time),
         // The draft has no frequency: a cycle is a nanosecond.
         nanos: i64::try_from(event.time).ok(),
@@ -134,7 +134,7 @@ fn plain(event: &ExpectedEvent) -> Told {
 /// What is found in a chunk.
 #[derive(Default)]
 struct Walk {
-    events: Vec<Told>,
+    events: Vec<Reported>,
     /// Where the events begin, in bits.
     begins: Vec<u64>,
     /// What ended the chunk before its end.
@@ -153,7 +153,7 @@ impl Walk {
             let class = event.class();
             let mut collector = Collector::new(&class.schema);
             event.visit(&mut collector)?;
-            let mut told = Told {
+            let mut reported = Reported {
                 ticks: event.ticks(),
                 nanos: event.timestamp().map(|time| time.as_nanos()),
                 id: class.id,
@@ -163,19 +163,19 @@ impl Walk {
             };
             for (scope, value) in collector.roots {
                 match scope {
-                    Scope::CommonContext => told.context = Some(value),
-                    Scope::Payload => told.payload = Some(value),
+                    Scope::CommonContext => reported.context = Some(value),
+                    Scope::Payload => reported.payload = Some(value),
                     other => panic!("the draft knows no {}", other.name()),
                 }
             }
             self.begins.push(event.begin_bit());
-            self.events.push(told);
+            self.events.push(reported);
         }
         Ok(())
     }
 }
 
-/// Puts values together as the generator tells them.
+/// Assembles values as the generator reports them.
 struct Collector<'s> {
     schema: &'s Schema,
     /// Parts of the structures and arrays that have begun.
@@ -411,13 +411,13 @@ fn a_truncated_file_keeps_what_is_whole() {
 }
 
 #[test]
-fn a_missing_packet_is_told() {
-    let mut told = 0;
+fn a_missing_packet_is_reported() {
+    let mut reported = 0;
     for (generated, _) in with_two_packets(3100..3130) {
         for section in 0..generated.sections.len() {
             for stream in 0..generated.sections[section].streams.len() {
                 let packets = generated.sections[section].streams[stream].packets.len();
-                // The first packet stays: it tells how streams count.
+                // The first packet stays: it shows how streams count.
                 for i in 1..packets {
                     let mut without = generated.clone();
                     without.sections[section].streams[stream].packets[i].lost = true;
@@ -425,7 +425,7 @@ fn a_missing_packet_is_told() {
                     let trace = open(dir.path());
                     assert_eq!(trace.faults(), []);
                     compare(&trace, &expected, &format!("{section}, {stream}, {i}"));
-                    told += u32::from(
+                    reported += u32::from(
                         (0..trace.streams().len())
                             .flat_map(|stream| trace.chunks(stream))
                             .any(|chunk| chunk.lost_chunks.is_some()),
@@ -434,11 +434,11 @@ fn a_missing_packet_is_told() {
             }
         }
     }
-    assert!(told > 0, "no loss was told");
+    assert!(reported > 0, "no loss was told");
 }
 
 #[test]
-fn a_packet_with_another_magic_is_told() {
+fn a_packet_with_another_magic_is_reported() {
     for (mut generated, stream) in with_two_packets(3200..3240) {
         // Without packets the byte order of the metadata would be that of the first packet.
         generated.metadata = rfc::MetadataForm::Packets { strings: 5 };
@@ -548,7 +548,7 @@ fn packets_with_checksums_come_back() {
         let generated = rfc::Trace::random(seed, &options);
         let (dir, expected) = written(&generated);
         let trace = open(dir.path());
-        // What is missing between packets with checksums is told.
+        // What is missing between packets with checksums is reported.
         let is_missing = |fault: &FaultReport| fault.code == FaultCode::MissingPacket;
         assert!(trace.faults().iter().all(is_missing), "{seed}");
         let missing = |packet: &ExpectedPacket| packet.packets_missing > 0;

@@ -1,5 +1,5 @@
 //! Secured traces of RFC v1.1: the packets of generated traces are sealed, and everything must come
-//! back as it does from the plain ones; damage must be told of its packet, and harm no other.
+//! back as it does from the plain ones; damage must be reported for its packet, and harm no other.
 
 use std::path::Path;
 
@@ -171,7 +171,7 @@ fn whatever_is_sealed_comes_back() {
     }
 }
 
-/// A trace whose metadata can be read without a key, with a stream of several packets.
+/// A trace with metadata that can be read without a key, and a stream of several packets.
 fn generated() -> rfc::Trace {
     let mut generated = rfc::Trace::small();
     generated.metadata = rfc::MetadataForm::Text;
@@ -223,9 +223,9 @@ fn a_flipped_bit_costs_its_packet_and_no_other() {
 
         let (events, faults) = read(&open(dir.path(), &keys));
         assert_eq!(damage(&faults), [expected], "{protection:?}");
-        let told = faults.last().expect("it is told");
+        let reported = faults.last().expect("it is told");
         assert_eq!(
-            (told.offset, told.packet, told.file.as_path()),
+            (reported.offset, reported.packet, reported.file.as_path()),
             (ranges[packet].start as u64, Some(packet as u64), &*path)
         );
         for ((stream, events), (_, whole)) in events.iter().zip(&whole) {
@@ -238,7 +238,7 @@ fn a_flipped_bit_costs_its_packet_and_no_other() {
 }
 
 #[test]
-fn without_its_key_every_packet_is_told() {
+fn without_its_key_every_packet_is_reported() {
     let protection = Protection {
         key: Some(key(16)),
         ..Protection::default()
@@ -309,10 +309,10 @@ fn five_packets() -> (rfc::Trace, String) {
     (generated, file)
 }
 
-/// Every bit of an encrypted packet, its header's too: whichever is flipped, that packet is told, and the others
+/// Flips every bit of an encrypted packet, its header included: each time that packet is reported, and the others
 /// are read.
 #[test]
-fn every_flipped_bit_of_an_encrypted_packet_is_told() {
+fn every_flipped_bit_of_an_encrypted_packet_is_reported() {
     for checksum in [Checksum::None, Checksum::Crc32] {
         let protection = Protection {
             key: Some(key(16)),
@@ -341,12 +341,12 @@ fn every_flipped_bit_of_an_encrypted_packet_is_told() {
             flipped[begin + at] ^= 1 << bit;
             std::fs::write(&path, flipped).expect("the file is written");
             let (events, faults) = read(&open(dir.path(), &keys));
-            let is_told = faults.iter().any(|fault| {
+            let is_reported = faults.iter().any(|fault| {
                 *fault.file == path
                     && (fault.offset as usize) / size == 2
                     && fault.packet == Some(2)
             });
-            assert!(is_told, "byte {at}, bit {bit}: {faults:?}");
+            assert!(is_reported, "byte {at}, bit {bit}: {faults:?}");
             let events = of(&events);
             for (number, of_packet) in expected.chunks(each).enumerate() {
                 let is_there = of_packet.iter().all(|event| events.contains(event));
@@ -360,7 +360,7 @@ fn every_flipped_bit_of_an_encrypted_packet_is_told() {
 }
 
 #[test]
-fn a_packet_that_is_not_encrypted_among_others_is_told() {
+fn a_packet_that_is_not_encrypted_among_others_is_reported() {
     let protection = Protection {
         key: Some(key(16)),
         ..Protection::default()
@@ -421,7 +421,7 @@ fn small_packets_do_not_become_large_together() {
 }
 
 #[test]
-fn a_packet_that_was_taken_away_is_told() {
+fn a_packet_that_was_taken_away_is_reported() {
     let protection = Protection {
         checksum: Checksum::Md5,
         ..Protection::default()
@@ -454,7 +454,7 @@ fn a_packet_that_was_taken_away_is_told() {
 }
 
 #[test]
-fn a_secured_packet_that_is_cut_is_told() {
+fn a_secured_packet_that_is_cut_is_reported() {
     let protection = Protection {
         key: Some(key(24)),
         checksum: Checksum::Crc32,

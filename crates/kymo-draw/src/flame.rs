@@ -36,7 +36,7 @@ const NARROWEST: f64 = 0.1;
 /// Bars are drawn down to this depth.
 const DEEPEST: usize = 1000;
 
-/// Shows bars whose name contains a text, and how much they take together. Without scripts, all else works.
+/// Shows bars whose name contains a text, and their share in total. Everything else works without scripts.
 const SCRIPT: &str = "\
 (()=>{const find=document.getElementById('find'),found=document.getElementById('found');\
 const bars=[...document.querySelectorAll('g.bar')];find.style.visibility='visible';\

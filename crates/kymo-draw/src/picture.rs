@@ -297,7 +297,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// A text whose upper left corner is at a point.
+    /// A text with its upper left corner at a point.
     pub fn new(text: impl Into<String>, x: f64, y: f64, font: Font, colour: Colour) -> Text {
         Text {
             text: text.into(),

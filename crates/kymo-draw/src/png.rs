@@ -136,7 +136,7 @@ fn compressed(rows: &[u8], level: u32, kept: &mut Option<(u32, Compress)>) -> Ve
     packed
 }
 
-/// A pixel whose colours are not multiplied by its opacity.
+/// A pixel with colours that are not multiplied by its opacity.
 fn straight([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
     if alpha == 0 {
         return [0; 4];

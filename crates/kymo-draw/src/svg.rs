@@ -295,7 +295,7 @@ fn is_filled(path: &Path, paint: &Paint, zoom: f64, inside: Bounds) -> bool {
     !is_clear && left < right && top < bottom
 }
 
-/// Whether glyphs are written: cairo leaves out blanks whose bounds, rounded to pixels, are empty.
+/// Whether glyphs are written: cairo omits blanks whose bounds, rounded to pixels, are empty.
 fn shows(run: &GlyphRun) -> bool {
     let is_blank = |glyph: &PlacedGlyph| glyph.character.is_whitespace();
     let spans = |part: fn(Point) -> f64| {

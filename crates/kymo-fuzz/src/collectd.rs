@@ -22,7 +22,7 @@ fn keys() -> Keys {
 /// The name, time, interval and values of a list, as bits.
 type Bits = (String, CdTime, CdTime, Vec<(u8, [u8; 8])>);
 
-/// A datagram, behind a byte whose lowest bits are the level: lists are complete and can be kept,
+/// A datagram, after a byte whose lowest bits are the level: lists are complete and can be stored,
 /// and what is packed of them is read again. A replay window lets nothing pass twice.
 pub(crate) fn network(data: &[u8]) {
     let Some((level, datagram)) = data.split_first() else {
@@ -171,7 +171,7 @@ pub(crate) fn files(data: &[u8]) {
     }
 }
 
-/// A capture of a network, or a datagram: its lists and messages are as many as are said, and in
+/// A capture of a network, or a datagram: its lists and messages match the reported number, and are in
 /// the order of time.
 pub(crate) fn capture(data: &[u8]) {
     let options = Options { keys: Some(keys()) };

@@ -19,7 +19,7 @@ const DATABASE: &str = "CREATE a.rrd -b 1000000000 -s 10 DS:x:GAUGE:20:U:U DS:y:
 const NEVER: Duration = Duration::from_secs(1 << 30);
 /// Bytes of updates that may wait.
 const MOST_PENDING: usize = 1 << 20;
-/// A client leaves that has been answered so much: rows of a long time are many.
+/// Bytes of answers after which a client disconnects: rows of a long time are many.
 const MOST_ANSWERED: usize = 1 << 20;
 
 /// A client in memory: it sends pieces, and keeps what it is answered.
@@ -77,7 +77,7 @@ fn open(directory: &Path, has_journal: bool) -> io::Result<Arc<Store>> {
     })
 }
 
-/// What a daemon of its own answers to lines that come in pieces of so many bytes; and the same as
+/// What a separate daemon answers to lines that arrive in pieces of `piece` bytes; and the same as
 /// text, in which nothing depends on its directory. `None` where the client has left.
 fn answers(lines: &[u8], piece: usize, has_journal: bool) -> Option<(Vec<u8>, String)> {
     let directory = tempfile::tempdir().expect("a directory");
@@ -122,7 +122,7 @@ fn database() -> &'static [u8] {
     })
 }
 
-/// Lines of rrdcached's protocol, behind a byte that tells in what pieces they come and whether
+/// Lines of rrdcached's protocol, behind a byte that specifies in what pieces they come and whether
 /// there is a journal: each answer is as long as it says, and all are the same in other pieces.
 pub(crate) fn rrdcached(data: &[u8]) {
     let Some((form, lines)) = data.split_first() else {
@@ -142,7 +142,7 @@ pub(crate) fn rrdcached(data: &[u8]) {
     if !asks("fetchbin") {
         are_whole(&answered);
     }
-    // These tell of the present time, of chance, of what is still done, and of how it came to be.
+    // These replies depend on the present time, on chance, on unfinished work, and on how the state came about.
     if !["fetch", "create", "flushall", "stats"]
         .iter()
         .any(|word| asks(word))
@@ -224,7 +224,7 @@ fn file_of(mut group: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// A journal, behind a byte that tells whether the rest is the file or the entries of its only group:
+/// A journal, behind a byte that specifies whether the rest is the file or the entries of its only group:
 /// what is read of it is written and read again, and a store that begins with it has that pending.
 pub(crate) fn journal(data: &[u8]) {
     let Some((form, rest)) = data.split_first() else {
@@ -297,8 +297,8 @@ pub(crate) fn config(data: &[u8]) {
         Err(problem) => assert!(problem.contains("x.conf:"), "{problem}"),
         Ok(ignored) => {
             let lines = conf.lines().count();
-            for told in ignored {
-                let line = told.strip_prefix("x.conf: line ").unwrap_or_default();
+            for reported in ignored {
+                let line = reported.strip_prefix("x.conf: line ").unwrap_or_default();
                 let line = line.split(':').next().and_then(|line| line.parse().ok());
                 assert!(line.is_some_and(|line: usize| (1..=lines).contains(&line)));
             }

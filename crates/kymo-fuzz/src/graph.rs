@@ -21,7 +21,7 @@ pub fn graph_words(data: &[u8]) {
 /// A word that names no file and no daemon.
 fn word(word: &[u8]) -> Option<Vec<u8>> {
     let has = |part: &[u8]| word.windows(part.len()).any(|found| found == part);
-    // Behind `--` there are no options; a short name may stand for a long one.
+    // After `--` there are no options; a short name may stand for a long one.
     let is_of_files = word == b"--" || word.starts_with(b"--js") || word.starts_with(b"--d");
     let is_option_of_daemon = word.starts_with(b"-d") || has(b"daemon");
     // What behind a word may be the value of an option, which then is not read.

@@ -115,13 +115,13 @@ pub const CHECKS: &[Check] = &[
     ("parquet", parquet),
 ];
 
-/// Lines of rrdcached's protocol, behind a byte that tells how they come.
+/// Lines of rrdcached's protocol, behind a byte that specifies how they come.
 #[cfg(all(unix, target_has_atomic = "64"))]
 pub fn serve_rrdcached(data: &[u8]) {
     daemon::rrdcached(data);
 }
 
-/// A journal of the daemon, behind a byte that tells what of it.
+/// A journal of the daemon, behind a byte that specifies which part of it follows.
 #[cfg(all(unix, target_has_atomic = "64"))]
 pub fn serve_journal(data: &[u8]) {
     daemon::journal(data);
@@ -138,7 +138,7 @@ pub fn symbols(data: &[u8]) {
     symbols::symbols(data);
 }
 
-/// A summary index, behind a byte that tells what of it.
+/// A summary index, behind a byte that specifies which part of it follows.
 pub fn index_cache(data: &[u8]) {
     index_cache::index(data);
 }
@@ -167,7 +167,7 @@ pub fn rrd_page(data: &[u8]) {
     }
 }
 
-/// A datagram of collectd, behind a byte that tells how it is received.
+/// A datagram of collectd, behind a byte that specifies how it is received.
 pub fn collectd_network(data: &[u8]) {
     collectd::network(data);
 }
@@ -187,7 +187,7 @@ pub fn collectd_capture(data: &[u8]) {
     collectd::capture(data);
 }
 
-/// A secured packet of RFC v1.1, behind a byte that tells how packets are secured.
+/// A secured packet of RFC v1.1, behind a byte that specifies how packets are secured.
 pub fn secured(data: &[u8]) {
     secured::packets(data);
 }
@@ -212,7 +212,7 @@ pub fn cpel(data: &[u8]) {
     logs::cpel(data);
 }
 
-/// An elog file, without what all of them begin with.
+/// An elog file, without the bytes that all elog files begin with.
 pub fn elog(data: &[u8]) {
     logs::elog(data);
 }
@@ -274,7 +274,7 @@ pub fn rfc(data: &[u8]) {
 }
 
 /// Metadata in packets. The first packet's magic number comes before the input, in the byte
-/// order that the input's first bit tells; the second one tells whether that of RFC v1.1.
+/// order that the input's first bit specifies; the second bit specifies whether it is that of RFC v1.1.
 pub fn metadata_packets(data: &[u8]) {
     let Some((order, rest)) = data.split_first() else {
         return;
@@ -309,7 +309,7 @@ pub fn stream(data: &[u8]) {
     }
 }
 
-/// A trace, of the same two parts: what is written of it anew can be read.
+/// A trace, of the same two parts: a rewritten copy can be read.
 pub fn written(data: &[u8]) {
     if let Some((text, stream)) = split(data)
         && let Some(trace) = opened(text, stream, None, &[])
@@ -404,7 +404,7 @@ fn opened(text: &[u8], stream: &[u8], index: Option<&[u8]>, keys: &[Key]) -> Opt
     let native = || metadata::byte_order_of_packets(stream);
     let metadata = metadata::parse_with(text, "metadata", native).ok()?;
     let path = |name: &str| Arc::new(PathBuf::from(name));
-    // In RFC v1.1 the name of a file tells its section.
+    // In RFC v1.1 the name of a file identifies its section.
     let sections = &metadata.class.streams;
     let name = sections.first().and_then(|section| section.name.as_deref());
     let name = format!("trace/{}", name.unwrap_or("stream"));

@@ -19,7 +19,7 @@ use kymo_model::{Cursor, Event, FaultCode, FaultReport, FieldId, Recording, Visi
 /// The longest text of an event.
 const MOST_TEXT: usize = (64 << 10) + 100;
 
-/// A CPEL file: the events are as many as the sections say, in order, and the same in the other
+/// A CPEL file: the number of events matches the sections, they are in order, and the same in the other
 /// byte order; a whole file is copied byte for byte.
 pub(crate) fn cpel(data: &[u8]) {
     let _ = probe(data);
@@ -58,7 +58,7 @@ pub(crate) fn cpel(data: &[u8]) {
     assert_eq!(walk(&twin.expect("what was written"), true), digest);
 }
 
-/// An elog file: its events are as many as can be read, and it becomes a CPEL file of as many.
+/// An elog file: the number of events matches those that can be read, and that of the CPEL file made from it.
 pub(crate) fn elog(data: &[u8]) {
     let data = &[b"\0\0\0\x07elog v0", data].concat()[..];
     assert_eq!(probe(data), Some(Likeness::Whole(Kind::Elog)));
@@ -82,7 +82,7 @@ pub(crate) fn elog(data: &[u8]) {
     assert_eq!(walk(&cpel, true).events, of.events());
 }
 
-/// The events of a Gist file, of which there are as many as there is room for.
+/// The events of a Gist file: as many as there is room for.
 pub(crate) fn gist(data: &[u8]) {
     let count = data.len() / ENTRY_SIZE;
     let file = [

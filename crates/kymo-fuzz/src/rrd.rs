@@ -8,18 +8,18 @@ use kymo_rrd::text::xml::{self, DumpOptions, Numbers, RestoreOptions, Utc, resto
 use kymo_rrd::{Form, Source, Time, file::check};
 
 /// A database of any form, as it is found to be and as some machine would have written it,
-/// which the length of the input tells: what is opened is converted without loss, what is
-/// damaged is told, and what is repaired is whole.
+/// which the length of the input determines: what is opened is converted without loss, what is
+/// damaged is reported, and what is repaired is whole.
 pub(crate) fn database(data: &[u8]) {
     let machines = Machine::all();
     let machine = &machines[data.len() % machines.len()];
-    for told in [None, Some(machine)] {
-        let report = check::check(data, told, Some(0));
+    for reported in [None, Some(machine)] {
+        let report = check::check(data, reported, Some(0));
         for finding in &report.findings {
             assert!(!finding.to_string().is_empty());
         }
         if let Ok(whole) = Source::complete(data) {
-            match Source::open(&whole, told) {
+            match Source::open(&whole, reported) {
                 Ok(source) => {
                     assert!(!report.is_damaged(), "what is damaged is not opened");
                     converted(&source, machine);
@@ -28,7 +28,7 @@ pub(crate) fn database(data: &[u8]) {
                 Err(error) => assert!(!error.to_string().is_empty()),
             }
         }
-        if let Ok(repaired) = check::repair(data, told) {
+        if let Ok(repaired) = check::repair(data, reported) {
             let again = check::repair(&repaired.bytes, Some(repaired.machine));
             let again = again.expect("what was repaired is whole");
             assert!(again.done.is_empty() && again.bytes == repaired.bytes);

@@ -13,7 +13,7 @@ const NOW: i64 = 1_600_000_000;
 const MOST_VALUES: u64 = 20_000;
 
 /// A word in each line: definitions, expressions, times, lengths of time, and updates
-/// (`TIME:VALUE:...`), each read as all of them. What the definitions make is updated.
+/// (`TIME:VALUE:...`), each parsed as every one of these. What the definitions create is updated.
 pub(crate) fn words(data: &[u8]) {
     let zone = LocalZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
     let clock = Clock {
@@ -58,7 +58,7 @@ pub(crate) fn words(data: &[u8]) {
     }
 }
 
-/// An expression of the variables `a` and `b`, for one moment and for all of two series.
+/// An expression of the variables `a` and `b`, for one time and for all times of two series.
 fn expression(text: &str, zone: &LocalZone, stack: &mut Stack) {
     let variable = |name: &str| ["a", "b"].iter().position(|known| *known == name);
     let variable = |name: &str| variable(name).map(|place| place as u32);

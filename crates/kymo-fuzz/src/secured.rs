@@ -5,7 +5,7 @@ use kymo_machine::ByteOrder;
 
 /// Bytes of a packet's header.
 const HEADER: usize = 48;
-/// The byte of the header that tells the compression.
+/// The byte of the header that specifies the compression.
 const COMPRESSION: usize = 45;
 
 const METADATA: &str = "trace { major = 1; minor = 1; }
@@ -14,7 +14,7 @@ const METADATA: &str = "trace { major = 1; minor = 1; }
         fields = { { uint8_t, x }, { type { parent = string; }, y } }; } }";
 
 /// Any bytes as a packet, and as what packets hold behind their checksum and their cipher. The first
-/// byte tells which of these there are.
+/// byte specifies which of these are present.
 pub(super) fn packets(data: &[u8]) {
     let Some((&choice, content)) = data.split_first() else {
         return;

@@ -8,7 +8,7 @@ use kymo_perfetto::{Form, Recording, probe};
 /// The longest text of an event.
 const MOST_TEXT: usize = 5 << 20;
 
-/// A file of a form: its events are as many as it says, in order, on tracks that are there, with
+/// A file of a given format: its events match the reported number, are in order, on existing tracks, with
 /// values that are of the kind their fields are; and the same when it is read again.
 pub(crate) fn trace(data: &[u8], form: Form) {
     let path = Path::new("x");

@@ -15,8 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Longer than it takes until [`lossy`] loses no more.
 const ENDLESS: Duration = Duration::from_secs(3600);
 
-/// Any bytes as datagrams, and a session whose datagrams they lose. Of every datagram the first byte
-/// is its length, divided by 4; that of the first one also tells whether what is missing is asked for.
+/// Any bytes as datagrams, and a session whose datagrams they lose. The first byte of each datagram
+/// is its length, divided by 4; that of the first one also specifies whether missing data is requested.
 pub(super) fn datagrams(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else {
         return;
@@ -91,7 +91,7 @@ fn sender(patience: Duration) -> Sender {
     sender
 }
 
-/// A session of which the bits of `losses` tell which datagrams are lost; then none are.
+/// A session in which the bits of `losses` specify which datagrams are lost; after these, none are.
 fn lossy(resend: bool, losses: &[u8]) {
     let (mut sender, mut receiver) = (sender(ENDLESS), receiver(resend, ENDLESS));
     let mut bits = losses
@@ -118,7 +118,7 @@ fn lossy(resend: bool, losses: &[u8]) {
                 Event::TooLarge { .. } => panic!("no packet is too large"),
                 Event::Lost { first, last, .. } => lost += last + 1 - first,
                 Event::Stream { .. } => {}
-                Event::End { told } => assert!(told || sender.state() != State::Done),
+                Event::End { reported } => assert!(reported || sender.state() != State::Done),
             }
         }
         while let Some(reply) = receiver.next_datagram() {

@@ -17,7 +17,7 @@ pub(crate) fn written(trace: &Trace) {
     }
 }
 
-/// The values of an event as text: all that is no number is one.
+/// The values of an event as text: everything that is not a number is text.
 fn shown(values: &Values) -> String {
     let tokens = values.tokens().iter().map(|(_, token)| match *token {
         // Its selector is a token, too: there the bits of a truth value do not count.
@@ -92,7 +92,7 @@ fn read(encoder: &Encoder, stream_class: usize, mut bytes: &[u8]) -> Vec<String>
     let mut events = Vec::new();
     while !bytes.is_empty() {
         let mut head = decoder.packet_head(bytes).expect("a packet's head");
-        // In RFC v1.1 the name of the file tells the section.
+        // In RFC v1.1 the name of the file identifies the section.
         head.stream_class = stream_class;
         let available = bytes.len() as u64 * 8;
         let total = head.total_bits.or(head.content_bits).unwrap_or(available);

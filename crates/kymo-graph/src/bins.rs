@@ -154,7 +154,7 @@ pub(crate) fn busiest<T>(
 pub(crate) struct Counts {
     length: Length,
     bins: BTreeMap<i64, u64>,
-    /// All of them.
+    /// The total of all bins.
     pub(crate) total: u64,
 }
 

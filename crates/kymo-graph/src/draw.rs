@@ -66,7 +66,7 @@ impl fmt::Display for TooManyPanels {
 
 impl std::error::Error for TooManyPanels {}
 
-/// Colours that people with any colour vision tell apart (Okabe and Ito).
+/// Colours that people with any colour vision can distinguish (Okabe and Ito).
 pub(crate) const COLOURS: [u32; 7] = [
     0x0072_b2ff,
     0xd55e_00ff,
@@ -220,7 +220,7 @@ impl<'a> Drawing<'a> {
         self.picture.items.push(Item::Text(text));
     }
 
-    /// A text without control characters that is no wider than a number of pixels.
+    /// The text without control characters, cut to a width in pixels.
     fn fitting(&self, text: &str, width: f64, font: &Font) -> String {
         // Names may be as long as a file: no more than fits is looked at.
         let most = (width / 2.0).max(0.0) as usize;

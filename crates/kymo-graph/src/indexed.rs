@@ -122,7 +122,7 @@ fn rates(
     }
 }
 
-/// When events or chunks were lost, as far as chunks tell.
+/// When events or chunks were lost, as far as chunks record it.
 fn losses(of: &AnyRecording) -> Vec<i64> {
     /// Places of losses that are kept.
     const MOST: usize = 10_000;

@@ -13,7 +13,7 @@ use crate::panel::{Content, Lane, Lanes, MOST_SERIES, Panel, Run};
 const MOST_LANES: usize = 48;
 /// Lanes that are kept while states are read; more are counted, not drawn.
 const MOST_KEPT: usize = 1024;
-/// States of one interval of a lane that are told apart; more count for the last.
+/// Maximum number of distinct states in one interval of a lane; more count for the last.
 const MOST_STATES: usize = 8;
 
 /// The time in each state, by its number, in the intervals of a lane.

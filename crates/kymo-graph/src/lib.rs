@@ -60,7 +60,7 @@ pub struct Choice {
     pub range: Window,
     /// What is drawn of them, each for itself; if empty, values of metrics and counters, and rates of all events.
     pub subjects: Vec<Subject>,
-    /// Fields by whose values events and values of fields are kept apart; if not set, events are counted by track.
+    /// Fields whose values separate events and values of fields; if not set, events are counted by track.
     pub per: Option<FieldNames>,
     /// Number of points of a series, about one for each pixel; from 2 to 32,767.
     pub width: usize,
@@ -124,7 +124,7 @@ impl Default for Choice {
 }
 
 impl Choice {
-    /// Intervals for about so many points that cover a range that is set, even where nothing happens.
+    /// Intervals for about `width` points that cover a range that is set, even where nothing happens.
     fn length(&self) -> Length {
         let mut length = Length::new(self.width.clamp(2, 32_767));
         for time in [self.range.begin, self.range.end] {
@@ -307,7 +307,7 @@ pub struct Databases<'t> {
     recordings: &'t [AnyRecording],
     choice: &'t Choice,
     newest: Option<i64>,
-    /// The directory that all of them are in, if there are several.
+    /// The directory that contains all databases, if there are several.
     directory: Option<PathBuf>,
 }
 
@@ -334,11 +334,11 @@ impl<'t> Databases<'t> {
     }
 
     /// The panels of the databases among some recordings. Where there are several databases, their titles are their
-    /// paths below the directory that all of them are in.
+    /// paths below the directory that contains all databases.
     ///
     /// # Panics
     ///
-    /// If there are no such recordings.
+    /// If the range is out of bounds.
     pub fn panels(&self, among: Range<usize>) -> impl Iterator<Item = Panel> + use<'_, 't> {
         let (range, width) = (self.choice.range, self.choice.width);
         let of = self.recordings[among].iter().filter_map(as_database);

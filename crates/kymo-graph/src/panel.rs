@@ -38,7 +38,7 @@ impl Panel {
     }
 }
 
-/// Durations over time: how many there are in each cell of a grid whose rows are [ranges of durations](Heat::bound).
+/// Durations over time: the number in each cell of a grid whose rows are [ranges of durations](Heat::bound).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heat {
     /// The columns in the order of time.
@@ -112,7 +112,7 @@ pub struct Run {
     pub share: f64,
 }
 
-/// A panel has at most this number of series: the colours that people tell apart.
+/// Maximum number of series in a panel: the number of colours that people can distinguish.
 pub(crate) const MOST_SERIES: usize = 7;
 
 /// Values over time.

@@ -123,7 +123,7 @@ fn query_of(choice: &Choice) -> Query {
     query
 }
 
-/// The values of columns in a row; `None` if an event has none of them.
+/// The values of columns in a row; `None` if an event has no value in any column.
 fn key(columns: &[Column], row: usize) -> Option<String> {
     let texts: Vec<Option<String>> = columns.iter().map(|of| text(of.value(row))).collect();
     let is_known = texts.iter().any(Option::is_some);

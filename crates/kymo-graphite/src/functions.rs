@@ -293,7 +293,7 @@ impl Call<'_> {
         }))
     }
 
-    /// So many series, the best first; those without values are the worst.
+    /// The best series, in order, up to a given number; those without values are the worst.
     fn best(&self, judge: impl Fn(&Series) -> Option<f64>, lowest: bool) -> Computed {
         let count = match self.arguments.len() {
             0 | 1 => 1,
@@ -446,7 +446,7 @@ fn growth(before: f64, value: f64, most: Option<f64>) -> Option<f64> {
     }
 }
 
-/// Fills gaps of so many values at most.
+/// Fills gaps of at most `limit` values.
 fn keep_last(values: &mut [Option<f64>], limit: usize) {
     let (mut last, mut gap) = (None, 0);
     for place in 0..values.len() {

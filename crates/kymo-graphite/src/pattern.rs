@@ -9,7 +9,7 @@ use crate::TargetError;
 /// Parts of a pattern.
 const MOST_PARTS: usize = 64;
 
-/// A path whose parts, which are separated by points, may have `*`, `?`, `[abc]`, `[a-z]` and `{one,other}`.
+/// A path whose parts, separated by points, may contain `*`, `?`, `[abc]`, `[a-z]` and `{one,other}`.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: String,

@@ -24,7 +24,7 @@ impl Series {
         self.start.saturating_add(length.saturating_mul(self.step))
     }
 
-    /// The same with fewer values, at most so many: means of several.
+    /// The same series with at most `most` values: means of several.
     #[must_use]
     pub fn consolidated(self, most: usize) -> Self {
         let most = most.max(1);
@@ -67,14 +67,14 @@ pub struct Window {
 
 /// Series that can be read.
 pub trait SeriesSource {
-    /// All series whose paths match, in order of these.
+    /// All series whose paths match, ordered by path.
     ///
     /// # Errors
     ///
     /// Why they cannot be read.
     fn fetch(&self, pattern: &Pattern, window: &Window) -> Result<Vec<Series>, TargetError>;
 
-    /// Accounts for so many values that are computed.
+    /// Accounts for a number of computed values.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 
 use kymo_model::batch::RowId;
 
-/// What happened in a span of time. Bins of any spans [add up](Self::add) to the bin of all of them, in any
+/// What happened in a span of time. Bins of any spans [add up](Self::add) to the bin of all these spans, in any
 /// grouping; of sums of floating point numbers the last digits depend on it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -60,7 +60,7 @@ pub struct Slices {
 pub struct Row {
     /// When it was.
     pub time: i64,
-    /// Its value of a series; NaN where there is none, or it is not known.
+    /// Its value of a series; NaN if it is missing or not known.
     pub(crate) value: f64,
     /// What it ends.
     pub(crate) slices: Option<Box<Slices>>,
@@ -202,7 +202,7 @@ impl Bin {
         }
     }
 
-    /// The same, so many nanoseconds later. Times that do not fit stay at their limits.
+    /// The same bin, `nanos` nanoseconds later. Times that do not fit are clamped to their limits.
     #[must_use]
     pub fn later(mut self, nanos: i64) -> Self {
         self.first = self.first.saturating_add(nanos);

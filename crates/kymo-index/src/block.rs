@@ -65,7 +65,7 @@ pub(crate) fn put_nodes(out: &mut Vec<u8>, level: u8, nodes: &[Node]) {
         column(out, &|of| of.unpaired);
         column(out, &|of| of.busy);
         column(out, &|of| of.longest);
-        // Where none has ended, there is no row.
+        // If no slice has ended, there is no row.
         column(out, &|of| {
             if of.count > 0 {
                 of.longest_row.stream.into()

@@ -10,13 +10,13 @@ use kymo_io::{Access, Bytes, FileState, Replace};
 use crate::Index;
 use crate::pack::{Reader, put_number};
 
-/// All indexes together are so many bytes at most.
+/// Maximum bytes of all indexes together.
 const MOST_BYTES: u64 = 10 << 30;
 
 /// What the names of indexes end with.
 const ENDING: &str = "kymoidx";
 
-/// What was begun and not ended so long ago, nobody ends any more.
+/// Age at which unfinished files are considered abandoned.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// What an index is of: the files that were read, and how.
@@ -171,7 +171,7 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// If the directory cannot be made or belongs to somebody else, or the index is larger than all may be; those of
+    /// If the directory cannot be created or belongs to another user, or the index exceeds the total limit; those of
     /// writing.
     pub fn put(&self, key: &Key, index: &[u8]) -> io::Result<PathBuf> {
         let length = index.len() as u64;
@@ -191,7 +191,7 @@ impl Cache {
         Ok(path)
     }
 
-    /// Removes indexes until one more of so many bytes has room. What cannot be removed stays.
+    /// Removes indexes until `length` more bytes fit. What cannot be removed stays.
     fn make_room(&self, length: u64, new: &str) {
         let Ok(entries) = std::fs::read_dir(&self.directory) else {
             return;

@@ -182,7 +182,7 @@ fn place_open(builder: &mut TreeBuilder) -> Result<(), Damaged> {
     Ok(())
 }
 
-/// Parts of paths: a byte that tells which, a number or a text.
+/// Parts of paths: a byte that specifies the kind, a number or a text.
 fn put_part(out: &mut Vec<u8>, part: &TrackPart) {
     let mut number = |kind: u8, number: u64| {
         out.push(kind);

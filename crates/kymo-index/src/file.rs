@@ -19,10 +19,10 @@ pub(crate) const MAGIC: [u8; 8] = *b"KYMOIDX\x02";
 /// Bytes behind the contents: where they begin, their length, their checksum, and a checksum of these.
 const TRAILER: usize = 24;
 
-/// So many cells wait in memory to be packed together.
+/// Maximum number of cells that wait in memory to be packed together.
 const MOST_WAITING: usize = 1 << 19;
 
-/// Why a file is no index.
+/// Why a file is not an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged(pub(crate) &'static str);
 
@@ -132,7 +132,7 @@ impl<W: Write> Writer<W> {
 
     /// Adds the first of some rows of a track of which only times and classes count: those that are near the row
     /// before them, and so take little. Returns how many these are; the next one, if there is one, is to be
-    /// [pushed](Self::push). Classes are as many as times.
+    /// [pushed](Self::push). There is one class for each time.
     #[inline]
     pub fn push_near(&mut self, track: u32, times: &[i64], classes: &[u32]) -> usize {
         let tree = self.trees.get_mut(track as usize);
@@ -298,7 +298,7 @@ impl Index {
         ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
     }
 
-    /// Checks all blocks, for who would rather build the index anew than find out later.
+    /// Checks all blocks, for callers that would rather rebuild the index than find damage later.
     ///
     /// # Errors
     ///

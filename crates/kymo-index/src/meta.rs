@@ -151,7 +151,7 @@ pub(crate) fn meta(reader: &mut Reader<'_>) -> Result<Meta, Damaged> {
     })
 }
 
-/// A list of things of which each takes so many bytes at least.
+/// A list of things that take at least `least` bytes each.
 fn list<T>(
     reader: &mut Reader<'_>,
     least: usize,

@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
         Err(Damaged("a number of more than 64 bits"))
     }
 
-    /// A number of things of which each takes so many bytes at least.
+    /// A number of things that take at least `least` bytes each.
     pub(crate) fn count(&mut self, least: usize) -> Result<usize, Damaged> {
         let count = self.number()?;
         let most = self.0.len() / least.max(1);
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes(count)?).map_err(|_| Damaged("text that is not UTF-8"))
     }
 
-    /// A column of so many numbers, each handed over in order.
+    /// Reads a column of `count` numbers, and passes on each in order.
     #[inline]
     pub(crate) fn column(
         &mut self,

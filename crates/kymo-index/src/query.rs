@@ -16,7 +16,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// The spans that a range of time (its end included) touches, of which there are at most twice as many as
+    /// The spans that a range of time (its end included) touches, limited to at most twice as many as
     /// columns: the shortest ones.
     pub fn new(begin: i64, end: i64, columns: usize) -> Self {
         let most = 2 * columns.max(1) as i128;
@@ -133,7 +133,7 @@ impl Answer {
     }
 }
 
-/// Rows of a track that are in none of its bins, since its tree does not tell them apart.
+/// Rows of a track that are missing from its bins, since its tree does not distinguish them.
 #[derive(Clone, Debug)]
 pub struct Missing {
     grid: Grid,

@@ -8,7 +8,7 @@ pub const LEAF: usize = 64;
 /// The level of the cell that is all of time. A cell of level `n` is 4^n nanoseconds long.
 pub(crate) const TOP: u8 = 32;
 
-/// So many cells of a level are handed over at once.
+/// Number of cells of a level that are passed on at once.
 pub(crate) const BLOCK: usize = 512;
 
 /// A time as an unsigned number, in the same order.

@@ -26,7 +26,7 @@ pub enum Access {
 /// The bytes of a file, mapped where that is possible, else in memory; or a part of them.
 ///
 /// A mapped file should not be cut off by others while it is open: reading what is gone
-/// ends the process (SIGBUS on Unix). Files that grow or are removed are no problem: the
+/// ends the process (SIGBUS on Unix). Files that grow or are removed are not a problem: the
 /// bytes stay those that were there when it was opened.
 pub struct Bytes {
     inner: Inner,
@@ -66,7 +66,7 @@ impl Bytes {
     /// # Errors
     ///
     /// As of [`open`](Self::open); `WouldBlock` where another program writes it and does not end in the
-    /// time that is told.
+    /// specified time.
     pub fn open_locked(path: &Path, access: Access, how: Locking) -> io::Result<Self> {
         loop {
             let file = open(path)?;
@@ -154,7 +154,7 @@ fn open(path: &Path) -> io::Result<File> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if !kind.is_file() {
-        // Opening a pipe would wait for somebody to write into it.
+        // Opening a pipe would wait for a writer.
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "not a regular file",
@@ -163,7 +163,7 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Whether a path leads to a file that is open; where the system cannot tell, it is believed.
+/// Whether a path leads to a file that is open; assumed if the system cannot determine it.
 fn is_still_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {

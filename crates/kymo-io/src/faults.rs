@@ -47,7 +47,7 @@ impl Recorder {
         &self.now
     }
 
-    /// From now on so many bytes can be written; the write that needs more writes what it
+    /// Sets the number of bytes that can still be written; the write that needs more writes what it
     /// can and fails, all after it fail. `None`: no limit.
     pub fn set_room(&mut self, bytes: Option<u64>) {
         self.room = bytes;
@@ -69,7 +69,7 @@ impl Recorder {
             .sum()
     }
 
-    /// The content after a program stopped when it had written so many bytes.
+    /// The content after a program stopped when it had written `bytes` bytes.
     pub fn cut(&self, mut bytes: u64) -> Vec<u8> {
         let mut content = self.before.clone();
         for operation in &self.operations {
@@ -89,7 +89,7 @@ impl Recorder {
         content
     }
 
-    /// The content after the machine stopped when so many operations had been done. Of what was
+    /// The content after the machine stopped when a number of operations had been done. Of what was
     /// written since the last sync, cut into pieces at multiples of `piece` bytes (512: sectors,
     /// 1: bytes), any may be missing, and they arrive in any order. `choose` decides: it gives
     /// a number below that which it is given.

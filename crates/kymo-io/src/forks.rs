@@ -25,7 +25,7 @@ extern "C" fn forked() {
 pub(crate) fn watch() -> usize {
     static WATCH: Once = Once::new();
     WATCH.call_once(|| {
-        // SAFETY: the function does what may be done in a child, and never goes away. There is no memory for it at
+        // SAFETY: the function does only what a child may do, and is never unloaded. Memory for it may be lacking at
         // worst: then forks are not seen, as before.
         let _ = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
     });

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::Temporaries;
 use crate::replace::{beside, sync_directory};
 
-/// What tells a file from all others at a time: the numbers of its device and of itself. `None` where
+/// What identifies a file among all others at a time: the numbers of its device and of itself. `None` where
 /// the system is not asked for them.
 pub fn file_id(metadata: &Metadata) -> Option<(u64, u64)> {
     #[cfg(unix)]

@@ -5,7 +5,7 @@
 //! often that is still open. On Linux there are locks of open files (`F_OFD_SETLK`), which know
 //! neither flaw and exclude the others all the same; they are taken there, and rrdtool's kind on
 //! other Unix systems. Files that are only read are locked so that others may read them too. All of
-//! these bind those that take them, and nobody else.
+//! these locks are advisory: they bind only those that take them.
 
 use std::fs::File;
 use std::io;
@@ -20,11 +20,11 @@ pub enum Locking {
     Try,
     /// Wait for others as long as an update may take, a second or two, and fail with `WouldBlock` then.
     Briefly,
-    /// Wait until nobody else holds it, and lock it.
+    /// Wait until no other process or thread holds the lock, and take it.
     Wait,
 }
 
-/// Whom a lock keeps out.
+/// Who a lock keeps out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Those that write.
@@ -38,7 +38,7 @@ enum Kind {
 ///
 /// # Errors
 ///
-/// `WouldBlock` where another holds the lock and it shall not be waited for; those of the system.
+/// `WouldBlock` if another holds the lock and the caller does not wait; those of the system.
 pub fn lock(file: &File, how: Locking) -> io::Result<()> {
     take(file, how, Kind::Exclusive)
 }
@@ -95,8 +95,8 @@ fn try_to_take(file: &File, kind: Kind) -> io::Result<()> {
     })
 }
 
-/// Whether another holds a lock that keeps readers out. On Linux nothing is locked to find out, so nobody is held up;
-/// on other systems a lock is taken for a moment.
+/// Whether another holds a lock that keeps readers out. On Linux this check takes no lock, so it delays nobody;
+/// on other systems a lock is taken briefly.
 ///
 /// # Errors
 ///
@@ -261,15 +261,15 @@ mod tests {
     #[test]
     fn threads_wait_for_each_other() {
         let (one, other) = two();
-        let (tell, told) = mpsc::channel();
+        let (report, reported) = mpsc::channel();
         lock(&one, Locking::Wait).unwrap();
         let thread = std::thread::spawn(move || {
             lock(&other, Locking::Wait).unwrap();
-            tell.send(()).unwrap();
+            report.send(()).unwrap();
         });
-        assert!(told.try_recv().is_err());
+        assert!(reported.try_recv().is_err());
         unlock(&one).unwrap();
-        told.recv().unwrap();
+        reported.recv().unwrap();
         thread.join().unwrap();
     }
 

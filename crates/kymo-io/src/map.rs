@@ -7,7 +7,7 @@
 //! mapped here. What then happens, and why it is borne:
 //!
 //! * Bytes that change under a reader: kymo maps read-only and private, hands the bytes
-//!   out as `&[u8]`, and trusts none of them. What it decides by them is decided on values
+//!   out as `&[u8]`, and does not trust them. What it decides by them is decided on values
 //!   it has copied out (numbers, lengths checked against the length of the slice), so a
 //!   file that changes gives wrong events or faults; it does not lead outside the mapping.
 //! * Pages that are gone because the file was cut off after it was mapped: touching them
@@ -54,7 +54,7 @@ pub(crate) fn map(file: &File, len: usize, access: Access) -> io::Result<Mmap> {
     Ok(map)
 }
 
-/// Advice makes reading faster or slower, never wrong: that it is refused is no error.
+/// Advice makes reading faster or slower, never wrong, so a refusal is not an error.
 #[cfg(unix)]
 fn advise(map: &Mmap, access: Access) {
     let advice = match access {
@@ -67,7 +67,7 @@ fn advise(map: &Mmap, access: Access) {
 #[cfg(not(unix))]
 fn advise(_map: &Mmap, _access: Access) {}
 
-/// So many bytes around those that are asked for are read from a disk without advice: as much as
+/// Bytes around the requested ones that are read from a disk without advice: as much as
 /// a small file has.
 #[cfg(target_os = "linux")]
 const READ_AHEAD: usize = 1 << 17;
@@ -96,7 +96,7 @@ impl WritableMap {
         self.0.len()
     }
 
-    /// Copies the bytes at an offset. Tells whether there are so many. The caller holds the lock
+    /// Copies the bytes at an offset. Returns whether there are enough. The caller holds the lock
     /// of the file.
     #[inline]
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> bool {
@@ -104,8 +104,8 @@ impl WritableMap {
             return false;
         };
         // SAFETY: `place` has checked that all bytes are in the mapping; memory that is borrowed
-        // mutably is no part of it, since no reference to it is ever made. No thread of this
-        // process writes meanwhile, as the documentation of this module tells.
+        // mutably is not part of it, since no reference to it is ever made. No thread of this
+        // process writes meanwhile, as the documentation of this module explains.
         unsafe {
             let from = self.0.as_ptr().add(offset);
             std::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), buffer.len());
@@ -113,7 +113,7 @@ impl WritableMap {
         true
     }
 
-    /// Whether these bytes are at an offset, one part after the other; `None` where there are not so many.
+    /// Whether these bytes are at an offset, one part after the other; `None` if there are not that many.
     /// The caller holds the lock of the file.
     pub(crate) fn holds(&self, offset: u64, parts: &[&[u8]]) -> Option<bool> {
         let mut at = offset;
@@ -145,7 +145,7 @@ impl WritableMap {
         self.read(at, there) && *there == *rest
     }
 
-    /// Copies bytes to an offset. Tells whether there is room. The caller holds the lock of the
+    /// Copies bytes to an offset. Returns whether there is room. The caller holds the lock of the
     /// file.
     #[inline]
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> bool {
@@ -161,7 +161,7 @@ impl WritableMap {
         true
     }
 
-    /// An offset, if so many bytes from there on are in the mapping.
+    /// The offset, if `count` bytes from there on are in the mapping.
     #[inline]
     fn place(&self, offset: u64, count: usize) -> Option<usize> {
         let offset = usize::try_from(offset).ok()?;

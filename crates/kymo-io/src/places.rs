@@ -2,7 +2,7 @@
 //!
 //! Others write over the place that a byte has. There a file of which each byte has a place can be changed
 //! through a mapping whatever becomes of the disk; on these, the disk may be full at any change, which a
-//! mapping cannot tell but by SIGBUS.
+//! mapping can only report by SIGBUS.
 
 use std::fs::File;
 
@@ -22,12 +22,12 @@ const MOVING: [u32; 7] = [
     // has both moved when one is written.
     0x5846_5342,
     0x7461_636f,
-    // overlayfs, which does not tell what is below it.
+    // overlayfs, which does not report what is below it.
     0x794c_7630,
 ];
 
 /// Whether bytes of a file may get a new place when they are written. It is taken for granted where the system does not
-/// tell.
+/// say.
 pub(crate) fn may_move(file: &File) -> bool {
     fstatfs(file).map_or(true, |found| is_moving(found.filesystem_type().0 as u32))
 }

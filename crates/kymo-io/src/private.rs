@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-/// Makes sure that a directory belongs to this user and nobody else can write in it. Where there is none,
+/// Makes sure that a directory belongs to this user and is not writable by others. If it does not exist,
 /// it is made with `create`, for this user alone.
 ///
 /// # Errors

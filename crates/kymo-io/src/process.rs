@@ -62,7 +62,7 @@ pub fn most_open_files() -> usize {
 }
 
 /// The time that this process has used processors, in user mode and within the system. Zero where
-/// the system does not tell.
+/// the system does not report it.
 #[cfg(unix)]
 pub fn cpu_times() -> (Duration, Duration) {
     use nix::sys::resource::{UsageWho, getrusage};
@@ -77,25 +77,25 @@ pub fn cpu_times() -> (Duration, Duration) {
 }
 
 /// The time that this process has used processors, in user mode and within the system. Zero where
-/// the system does not tell.
+/// the system does not report it.
 #[cfg(not(unix))]
 pub fn cpu_times() -> (Duration, Duration) {
     Default::default()
 }
 
-/// The number by which the system knows the calling thread. `None` where the system does not tell.
+/// The number by which the system knows the calling thread. `None` if the system does not report it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub fn thread_id() -> Option<u64> {
     u64::try_from(nix::unistd::gettid().as_raw()).ok()
 }
 
-/// The number by which the system knows the calling thread. `None` where the system does not tell.
+/// The number by which the system knows the calling thread. `None` if the system does not report it.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub fn thread_id() -> Option<u64> {
     None
 }
 
-/// Nanoseconds since some moment, by a clock that never goes back: the one of [`Instant`](std::time::Instant),
+/// Nanoseconds since an arbitrary origin, by a clock that never goes back: the one of [`Instant`](std::time::Instant),
 /// for those who read it all the time.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline]
@@ -114,7 +114,7 @@ pub fn monotonic_nanos() -> u64 {
     })
 }
 
-/// Nanoseconds since some moment, by a clock that never goes back: the one of [`Instant`](std::time::Instant).
+/// Nanoseconds since an arbitrary origin, by a clock that never goes back: the one of [`Instant`](std::time::Instant).
 #[cfg(not(any(target_os = "linux", target_os = "android", target_family = "wasm")))]
 pub fn monotonic_nanos() -> u64 {
     use std::sync::OnceLock;

@@ -11,7 +11,7 @@ use crate::Temporaries;
 #[cfg(unix)]
 use crate::file_id;
 
-/// How many files that others write at this moment are passed over in search of a free name.
+/// Maximum number of files being written by others that are skipped in search of a free name.
 const MAX_NAMES: u32 = 1000;
 
 /// What the names end with under which new files are written, after a number.
@@ -20,7 +20,7 @@ const BESIDE: &str = ".new";
 /// How a file is written as a whole.
 #[derive(Clone, Copy, Debug)]
 pub struct Replace<'a> {
-    /// The file whose mode, owner and times the new one gets, of each what is asked for
+    /// The file whose mode, owner and times the new file gets, as selected
     /// below.
     pub like: Option<&'a Path>,
     /// Whether it gets the mode (who may read and write it).
@@ -78,7 +78,7 @@ pub fn replace<T, E: From<io::Error>>(
 /// It is removed where it never does, and by [`remove_temporaries`](crate::remove_temporaries).
 #[derive(Debug)]
 pub struct NewFile {
-    /// Open as long as it has another name, so that it stays locked: nobody takes it for one that
+    /// Open while the file has a temporary name, so that it stays locked: others do not take it for one that
     /// was left behind.
     file: Option<File>,
     beside: PathBuf,
@@ -90,13 +90,13 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Writes a file beside the path where it shall be.
+    /// Writes a file beside its final path.
     ///
     /// # Errors
     ///
-    /// `Unsupported` where there is something at the path that is no regular file, such as a pipe or a
+    /// `Unsupported` if there is something at the path that is not a regular file, such as a pipe or a
     /// device. Those of `write`; those of making and syncing files, of reading what the file
-    /// shall be like, and of giving it away (to another owner only a privileged user may).
+    /// is to be like, and of giving it away (to another owner only a privileged user may).
     pub fn write<T, E: From<io::Error>>(
         path: &Path,
         how: Replace<'_>,
@@ -180,13 +180,13 @@ impl Drop for NewFile {
         if !self.is_put {
             let temporaries = Temporaries::hold();
             temporaries.forget(&self.beside);
-            // Nobody waits for it, and the next who writes the same file removes it, too.
+            // A failure is ignored: the next writer of the same file removes it, too.
             let _ = std::fs::remove_file(&self.beside);
         }
     }
 }
 
-/// Renames a file to a path where there is none.
+/// Renames a file to a path that does not exist.
 fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     // Of all ways to give a file a name that is free, this is the one that most systems have.
     match std::fs::hard_link(from, to) {
@@ -196,7 +196,7 @@ fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
             Ok(())
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // A file system without links. A file that is made in this very moment is replaced there.
+        // A file system without links. A file that is created there at the same time is replaced.
         Err(_) => match to.symlink_metadata() {
             Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
             Err(_) => std::fs::rename(from, to),
@@ -254,7 +254,7 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
             file => file,
         };
         match file {
-            // Somebody has just taken it for one that was left behind, and removes it.
+            // Another process has just taken it for a leftover, and removes it.
             Ok(file) if !holds(&file, &beside) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             file => {
@@ -267,7 +267,7 @@ fn create_beside(path: &Path) -> io::Result<(File, PathBuf)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Locks a file, and tells whether it is then still the one at a path: nobody else removes or renames it
+/// Locks a file, and returns whether it is then still the one at a path: nobody else removes or renames it
 /// as long as it is open.
 #[cfg(unix)]
 fn holds(file: &File, path: &Path) -> bool {
@@ -278,13 +278,13 @@ fn holds(file: &File, path: &Path) -> bool {
     locked && own.is_ok_and(|own| there.is_ok_and(|there| own == there))
 }
 
-/// Where files are closed before they are renamed, locks do not tell.
+/// Where files are closed before they are renamed, locks show nothing.
 #[cfg(not(unix))]
 fn holds(_file: &File, _path: &Path) -> bool {
     true
 }
 
-/// Removes a file that a program was writing when it was killed: one that is not locked. Tells whether
+/// Removes a file that a program was writing when it was killed: one that is not locked. Returns whether
 /// that is done.
 #[cfg(unix)]
 fn remove_left_behind(beside: &Path) -> bool {

@@ -18,17 +18,17 @@ use crate::{Locking, ReadAt, Storage, lock, unlock};
 /// A file that is locked again and again is mapped on Linux, so that an update costs two system
 /// calls for the lock, one to see that the file is still the one of its path, and none to read and
 /// write. A mapping costs as much as two or three updates without one, so none is made for the first.
-/// It is mapped only where the disk has room for each of its bytes, since a mapping cannot tell that a
+/// It is mapped only where the disk has room for each of its bytes, since a mapping cannot report that a
 /// disk is full; and not on file systems that find a new place for what is written (btrfs, ZFS, bcachefs,
 /// NILFS2), or may do so (XFS and OCFS2, where copies share places), nor where it cannot be known (overlayfs):
 /// there the file is read and written by calls. A file that others cut off while it is locked here ends the process (SIGBUS), as with
 /// [`Bytes`](crate::Bytes); none that take the lock do that.
 #[derive(Debug)]
 pub struct Shared {
-    /// What was opened here. Nobody else gets hold of it, nor of the lock that belongs to it.
+    /// The open file. No other code has access to it, or to the lock that belongs to it.
     file: File,
     identity: Option<Identity>,
-    /// Whether the lock is held, so that nobody else in this process uses mapped bytes.
+    /// Whether the lock is held, so that no other code in this process uses mapped bytes.
     locked: bool,
     /// Whether the file has been locked before.
     again: bool,
@@ -42,9 +42,9 @@ pub struct Shared {
     /// Whether the mapping was written to since the lock was taken.
     #[cfg(target_os = "linux")]
     written: bool,
-    /// The second in which the system was last told that the file has changed.
+    /// The second in which the system was last notified that the file has changed.
     #[cfg(target_os = "linux")]
-    told: u64,
+    reported: u64,
 }
 
 /// Device and number of a file.
@@ -55,7 +55,7 @@ impl Shared {
     ///
     /// # Errors
     ///
-    /// Those of opening; `Unsupported` where there is no regular file, but a pipe or a device.
+    /// Those of opening; `Unsupported` if the path is not a regular file, but a pipe or a device.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut shared = Self::opened(path)?;
         let metadata = shared.file.metadata()?;
@@ -78,7 +78,7 @@ impl Shared {
             #[cfg(target_os = "linux")]
             written: false,
             #[cfg(target_os = "linux")]
-            told: 0,
+            reported: 0,
         })
     }
 
@@ -104,7 +104,7 @@ impl Shared {
             let again = shared.take(how)?;
             let now = shared.file.metadata()?;
             shared.identify(&now)?;
-            // A file that was replaced or removed has lost its name. A system that cannot tell files apart is
+            // A file that was replaced or removed has lost its name. A system that cannot distinguish files is
             // believed.
             let is_there = || {
                 let there = std::fs::metadata(path);
@@ -130,8 +130,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Locks the file if it is still the one at a path, and tells whether it is. A file that was
-    /// replaced or removed is not locked, nor is one of a system that cannot tell.
+    /// Locks the file if it is still the one at a path, and returns whether it is. A file that was
+    /// replaced or removed is not locked, nor is one of a system that cannot determine this.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl Shared {
         }
     }
 
-    /// Takes the lock. Tells whether the file is worth mapping: not for one update.
+    /// Takes the lock. Returns whether the file is worth mapping: not for one update.
     fn take(&mut self, how: Locking) -> io::Result<bool> {
         lock(&self.file, how)?;
         self.locked = how != Locking::None;
@@ -197,7 +197,7 @@ impl Shared {
         }
         #[cfg(target_os = "linux")]
         if std::mem::take(&mut self.written) {
-            self.tell_time();
+            self.report_time();
         }
         unlock(&self.file)
     }
@@ -205,16 +205,16 @@ impl Shared {
     /// Sees that the file's time of modification is of this second: what is written through a mapping
     /// changes it when the system likes, and programs that copy what is new go by it.
     #[cfg(target_os = "linux")]
-    fn tell_time(&mut self) {
+    fn report_time(&mut self) {
         let second = second();
-        if self.told == second {
+        if self.reported == second {
             return;
         }
         let mut first = [0];
         if self.map.as_ref().is_some_and(|map| map.read(0, &mut first)) {
             // What was asked for is done, whether this works or not.
             let _ = self.file.write_at(0, &first);
-            self.told = second;
+            self.reported = second;
         }
     }
 
@@ -240,7 +240,7 @@ impl Shared {
     #[cfg(not(target_os = "linux"))]
     fn map(&mut self, _now: &Metadata) {}
 
-    /// Writes where there is no mapping, or beyond it.
+    /// Writes without a mapping, or beyond it.
     #[inline(never)]
     fn write_to_file(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         // What is written behind the end of a mapping makes the file longer than that.
@@ -251,7 +251,7 @@ impl Shared {
         self.length = self.length.filter(|&length| end <= length);
         self.file.write_at(offset, bytes)?;
         #[cfg(target_os = "linux")]
-        (self.told = second());
+        (self.reported = second());
         Ok(())
     }
 
@@ -378,7 +378,7 @@ mod tests {
         File::open(&path).unwrap().set_modified(long_ago).unwrap();
         // As if a second had gone.
         #[cfg(target_os = "linux")]
-        (shared.told = 0);
+        (shared.reported = 0);
         assert!(shared.lock_at(&path, Locking::Try).unwrap());
         shared.unlock().unwrap();
         assert_eq!(modified(), long_ago, "nothing was written");

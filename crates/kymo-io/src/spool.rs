@@ -16,13 +16,13 @@ pub const SPOOL_LIMIT: &str = "KYMO_SPOOL_LIMIT";
 /// Whether there are temporary files.
 const HAS_FILES: bool = cfg!(not(target_family = "wasm"));
 
-/// Content of up to so many bytes stays in memory.
+/// Maximum bytes of content that stays in memory.
 const SMALL: u64 = if HAS_FILES { 8 << 20 } else { MAX_READ };
 
 /// The bytes of all small content together; where that is used up, small content goes to a file, too.
 const MOST_MEMORY: u64 = if HAS_FILES { 64 << 20 } else { MAX_READ };
 
-/// Temporary files have up to so many bytes altogether, if no limit is set.
+/// Maximum bytes of all temporary files together, if no limit is set.
 const USUAL_LIMIT: u64 = 64 << 30;
 
 /// The temporary storage of the process that is in use.
@@ -229,7 +229,7 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Content of up to so many bytes, if there is storage for them.
+    /// Content of at most `most` bytes, if there is storage for them.
     pub fn within(most: u64) -> Self {
         Self {
             most,

@@ -39,7 +39,7 @@ impl FileState {
     }
 
     /// Device, number there, size in bytes, and the nanoseconds from 1970 to its last change (the bits of a signed
-    /// number); `None` if the system does not know all of them.
+    /// number); `None` if the system does not know all four.
     pub fn to_numbers(&self) -> Option<[u64; 4]> {
         let (device, inode) = self.id?;
         Some([device, inode, self.length, self.modified? as u64])
@@ -59,7 +59,7 @@ impl FileState {
         self.length
     }
 
-    /// The same, of a file of which so many bytes are known.
+    /// The same, for a file of which only `length` bytes are known.
     #[must_use]
     pub fn with_length(self, length: u64) -> Self {
         Self { length, ..self }

@@ -20,7 +20,7 @@ pub trait ReadAt {
     ///
     /// # Errors
     ///
-    /// Those of reading; `UnexpectedEof` where there are not so many bytes.
+    /// Those of reading; `UnexpectedEof` if there are not enough bytes.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
     /// A range of the bytes: borrowed from sources that are in memory or mapped, else read.
@@ -29,7 +29,7 @@ pub trait ReadAt {
     ///
     /// Those of [`ReadAt::read_at`]; `UnexpectedEof` also where the range ends before it begins.
     fn read_range(&self, range: Range<u64>) -> io::Result<Cow<'_, [u8]>> {
-        // What is not there is no reason to ask for memory.
+        // No memory is allocated for bytes that do not exist.
         if range.start > range.end || range.end > self.length()? {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -120,7 +120,7 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// A file in memory. There is no disk, so nothing to wait for.
+/// A file in memory. There is no disk to wait for.
 impl Storage for Vec<u8> {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let begin = usize::try_from(offset).map_err(|_| io::ErrorKind::FileTooLarge)?;

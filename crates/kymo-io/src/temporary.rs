@@ -1,4 +1,4 @@
-//! Temporary files and directories: which ones there are, so that a program that is told to end can
+//! Temporary files and directories: which ones exist, so that a program that is asked to end can
 //! remove them first.
 
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ impl Temporaries {
         Self(TEMPORARIES.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds a file or directory, which this process has created and nobody else removes.
+    /// Adds a file or directory that this process has created and that nothing else removes.
     pub fn add(&self, path: &Path) {
         self.paths(|paths| paths.insert(path.to_path_buf()));
     }
@@ -69,7 +69,7 @@ pub fn remove_temporaries() -> RemovedTemporaries {
     RemovedTemporaries(held)
 }
 
-/// That there are no temporary files, and none are created: see [`remove_temporaries`].
+/// Guarantees that there are no temporary files and none are created: see [`remove_temporaries`].
 #[derive(Debug)]
 pub struct RemovedTemporaries(#[expect(dead_code, reason = "it is held")] Held);
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Works on all numbers below `count` in up to so many threads, the caller's included: each thread
-/// makes a part and does `work` on it for every number it takes, which are in order. `work` tells
+/// Works on all numbers below `count` in up to `threads` threads, including the caller's: each thread
+/// makes a part and does `work` on it for every number it takes, which are in order. `work` returns
 /// whether later numbers still matter; those before are always worked on. Where the system has no
 /// more threads, those that there are do the work. The parts come in no particular order.
 pub fn in_threads<P: Send>(
@@ -44,7 +44,7 @@ pub fn in_threads<P: Send>(
     })
 }
 
-/// Works on jobs in up to so many threads, and takes what became of them in the order of the jobs.
+/// Works on jobs in up to `threads` threads, and takes their results in the order of the jobs.
 ///
 /// # Errors
 ///

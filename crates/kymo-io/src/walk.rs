@@ -30,7 +30,7 @@ pub struct Entry {
 ///
 /// # Errors
 ///
-/// Those of reading the directory. An entry that cannot be looked at is no error: it is
+/// Those of reading the directory. An entry that cannot be examined is not an error: it is
 /// [`EntryKind::Other`].
 pub fn list(directory: &Path) -> io::Result<Vec<Entry>> {
     let mut entries = std::fs::read_dir(directory)?
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_come_sorted_and_told_apart() {
+    fn entries_come_sorted_and_distinguished() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("b"), "").unwrap();
         std::fs::create_dir(directory.path().join("a")).unwrap();

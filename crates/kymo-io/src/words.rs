@@ -1,9 +1,9 @@
-//! Files whose bytes are written while others read them: mapped, and touched word by word.
+//! Files that are written while others read them: mapped, and accessed word by word.
 //!
 //! # Why it is sound
 //!
 //! What is handed out are words that are [atomic](AtomicU32), which may change at any time, and which
-//! no program is told anything of that it must not believe: whatever others write into the file,
+//! promise a program nothing that may turn out false: whatever others write into the file,
 //! each word that is loaded is some number.
 //!
 //! * The mapping is made of a whole number of words, begins at a page, and stays where it is as long
@@ -11,8 +11,8 @@
 //! * Other processes that have the file mapped or read it see what is stored. On the machines that there are,
 //!   an aligned store of 32 bits is seen as a whole.
 //! * This process must not look at the same file through [`Bytes`](crate::Bytes) meanwhile, as with any
-//!   file that changes; what would come of it is told in the module `map`.
-//! * Pages that are gone because somebody cut the file off raise SIGBUS, which ends the process; no
+//!   file that changes; the module `map` explains what would come of it.
+//! * Pages that are gone because the file was truncated raise SIGBUS, which ends the process; no
 //!   memory is corrupted. The same holds for a page that has no place on a full disk: that is why
 //!   a file is mapped only after each of its bytes was written. On file systems that find a new place for
 //!   what is written (btrfs, ZFS, bcachefs; XFS for files that share places with a copy) this does not help:
@@ -64,7 +64,7 @@ impl Deref for SharedWords {
     #[inline]
     fn deref(&self) -> &[AtomicU32] {
         let count = self.0.len() / size_of::<AtomicU32>();
-        // SAFETY: so many words are in the mapping, which begins at a page and lives as long as
+        // SAFETY: the mapping has `count` words, begins at a page and lives as long as
         // what is borrowed here; any bytes are words, and atomic ones may change.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast::<AtomicU32>(), count) }
     }

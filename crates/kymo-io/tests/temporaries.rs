@@ -46,7 +46,7 @@ fn all_are_removed_and_none_is_created_meanwhile() {
     assert_eq!(names(), ["old", "whole"]);
     assert_eq!(std::fs::read(path("old")).unwrap(), b"old");
 
-    // Others wait as long as nobody may create any.
+    // Other threads wait while no temporary files may be created.
     let (done, is_done) = channel();
     let later = path("later");
     let other = std::thread::spawn(move || {

@@ -7,7 +7,7 @@
 //! * [`Reader`] connects to a relay daemon, keeps asking in a thread, and writes what comes to the files of a
 //!   directory ([`Spool`]), which then is like any directory of traces that grow.
 //!
-//! A relay daemon authenticates nobody and encrypts nothing, and what it sends is believed as little as any file:
+//! A relay daemon does not authenticate or encrypt, and what it sends is trusted no more than any file:
 //! counts, lengths and waits have [limits](Limits).
 //!
 //! The layout of the messages is described in `docs/formats/lttng-live.md`.

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The major version of the protocol.
 pub(crate) const MAJOR: u32 = 2;
-/// The newest minor version whose layouts are known here, which a relay daemon is told. It answers in the layouts
+/// The newest minor version whose layouts are known here, which is sent to a relay daemon. It answers in the layouts
 /// of the lower of both versions, so newer ones are understood.
 pub(crate) const MINOR: u32 = 14;
 
@@ -327,7 +327,7 @@ pub enum ProtocolError {
         /// What was asked for.
         expected: u64,
     },
-    /// Bytes that nobody asked for.
+    /// Bytes that were not requested.
     Unasked,
 }
 

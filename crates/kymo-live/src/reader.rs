@@ -44,7 +44,7 @@ pub enum Error {
         /// Why.
         error: io::Error,
     },
-    /// The connection was lost, and there is no other.
+    /// The connection was lost, and there is no other one.
     Lost {
         /// Where it was.
         url: Url,
@@ -58,7 +58,7 @@ pub enum Error {
         /// What it does.
         error: ProtocolError,
     },
-    /// It has no such session.
+    /// The relay daemon has no such session.
     NoSession {
         /// The session.
         url: Url,
@@ -74,7 +74,7 @@ pub enum Error {
     },
     /// What has come cannot be written.
     Write(io::Error),
-    /// There is no room for what comes.
+    /// There is no room for incoming data.
     Full {
         /// The session.
         url: Url,
@@ -323,7 +323,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// There is no such session, or it cannot be attached. What happens later, the [status](Self::status) says.
+    /// There is no such session, or it cannot be attached. The [status](Self::status) reports later errors.
     pub fn open(
         url: &Url,
         directory: &Path,
@@ -387,7 +387,7 @@ impl Reader {
         );
     }
 
-    /// So many bytes of the files are read, of which so many were given back to the file system.
+    /// Records that `bytes` bytes of the files were read, of which `freed` were given back to the file system.
     pub fn consumed(&self, bytes: u64, freed: u64) {
         let mut state = self.shared.lock();
         state.consumed += bytes;
@@ -647,7 +647,7 @@ impl Work {
     }
 
     /// Stores metadata. After a new connection all of it comes again, and so it does when the tracer has made it
-    /// anew.
+    /// again.
     fn metadata(&mut self, stream: u64, bytes: &[u8]) -> Result<(), Error> {
         let Some((place, _)) = self.streams.get(&stream) else {
             return Ok(());

@@ -136,7 +136,7 @@ impl Spool {
         file.write_all(bytes).map_err(|error| at(path, &error))
     }
 
-    /// Puts a file in the place of another one, whose readers keep what they have.
+    /// Replaces another file, whose readers keep what they have.
     ///
     /// # Errors
     ///

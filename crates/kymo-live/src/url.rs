@@ -48,7 +48,7 @@ impl fmt::Display for UrlError {
 impl std::error::Error for UrlError {}
 
 impl Url {
-    /// Whether a text begins as one does, so that it is no path.
+    /// Whether a text begins like a URL, so that it is not a path.
     pub fn is_one(text: &str) -> bool {
         ["net://", "net4://", "net6://"]
             .iter()

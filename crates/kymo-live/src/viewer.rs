@@ -181,11 +181,11 @@ pub enum ViewerEvent {
 /// What of a reply is read next.
 #[derive(Debug)]
 enum Part {
-    /// Its head, of so many bytes.
+    /// Its head, of this many bytes.
     Head(usize),
-    /// So many entries, of so many bytes each.
+    /// `left` entries of `size` bytes each.
     Entries { left: u32, size: usize },
-    /// So many bytes of a packet or of metadata.
+    /// `left` bytes of a packet or of metadata.
     Body { left: u64 },
 }
 
@@ -258,7 +258,7 @@ pub struct Viewer {
     announced: HashMap<u64, (u64, u64)>,
     /// Streams that have ended, so that they are not counted in again.
     ended: BTreeSet<u64>,
-    /// The trace whose turn it was last.
+    /// The last trace that had its turn.
     turn: (u64, u64),
     events: VecDeque<ViewerEvent>,
 }
@@ -409,7 +409,7 @@ impl Viewer {
                 length: u32::try_from(packet.length - got).map_or(PIECE, |left| left.min(PIECE)),
             });
         }
-        // Of each trace the stream that is behind; then the trace whose turn it is.
+        // For each trace, the stream that is furthest behind; then the trace whose turn it is.
         let mut behind: BTreeMap<(u64, u64), (u64, u64)> = BTreeMap::new();
         for (&id, stream) in &self.streams {
             if stream.ask_at <= now {
@@ -537,7 +537,7 @@ impl Viewer {
             }
             Request::NewStreams { session } => {
                 let (status, count) = (fields.u32(), fields.u32());
-                // Where packets come, they say that there are new streams. Where there are none, nobody else does.
+                // If packets come, they announce new streams. Without packets, nothing else does.
                 let period = match self.streams.values().any(|of| of.session == session) {
                     true => self.options.period * 10,
                     false => self.options.period,

@@ -43,7 +43,7 @@ struct Relay {
     streams: Vec<Stream>,
     /// How many of them are known when a session is attached.
     first: usize,
-    /// The connection ends after so many bytes of replies, for each connection in turn.
+    /// Number of bytes of replies after which the connection ends, for each connection in turn.
     cuts: Vec<usize>,
     /// Bytes that take the place of the reply to a command.
     lies: BTreeMap<u32, Vec<u8>>,

@@ -61,7 +61,7 @@ pub fn read_sint(data: &[u8], offset: usize, width: Width, order: ByteOrder) -> 
 /// written as its two's complement: `value as u64`.
 ///
 /// `None`, and nothing is written, where it goes beyond the end. [`fits_uint`] and
-/// [`fits_sint`] tell whether bits are lost.
+/// [`fits_sint`] return whether bits are lost.
 #[inline]
 pub fn write(
     data: &mut [u8],

@@ -59,7 +59,7 @@ impl Alignment {
 }
 
 /// How a machine writes numbers and lays out structs: processor, operating system and compiler
-/// together, since it takes all three to tell.
+/// together, since it takes all three to determine that.
 ///
 /// Two machines can have everything in common but the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

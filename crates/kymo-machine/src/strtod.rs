@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A double that somebody wrote.
+/// A double read from text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number {
     /// As it was written, without blanks before it.
@@ -13,7 +13,7 @@ pub struct Number {
     pub is_out_of_range: bool,
 }
 
-/// A text that is no number.
+/// A text that is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotANumber;
 
@@ -37,7 +37,7 @@ impl Number {
     ///
     /// # Errors
     ///
-    /// That the text is no number, or that something follows it.
+    /// If the text is not a number, or something follows it.
     pub fn parse(text: &str) -> Result<Self, NotANumber> {
         let text = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
         let (sign, unsigned) = match text.as_bytes() {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_double_is_near_are_told() {
+    fn numbers_that_no_double_is_near_are_reported() {
         for text in ["1e309", "-0x1p1024", "1e-310", "0x.8p-1022", "1e-400"] {
             assert!(Number::parse(text).unwrap().is_out_of_range, "{text}");
         }

@@ -39,7 +39,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// What tells it from all others of the file.
+    /// The name that distinguishes it from all others of the file.
     pub(crate) fn name(&self) -> String {
         let mut name = self.group.channel.clone();
         if let Some(owner) = self.group.owner {

@@ -30,7 +30,7 @@ struct Part {
 /// Why a name or labels cannot be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyError {
-    /// There is no name.
+    /// The name is empty.
     Empty,
     /// It is not UTF-8.
     NotText,

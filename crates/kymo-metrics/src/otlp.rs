@@ -87,7 +87,7 @@ struct Point {
     attributes: Vec<Attribute>,
     /// Nanoseconds since 1970; 0 if there is none.
     time: u64,
-    /// Whether it says that there is no value.
+    /// Whether it is marked as having no value.
     is_empty: bool,
     number: Option<Number>,
     count: u64,

@@ -100,7 +100,7 @@ impl Parser {
             };
             match number {
                 1 if series.is_none() => labels_end = message.position(),
-                // Nobody sends labels behind samples.
+                // No sender puts labels after samples.
                 1 => return Err(Damaged),
                 2 => {
                     let series = match series {

@@ -121,7 +121,7 @@ pub struct EventCounts {
     pub values: u64,
     /// Of all events that were met.
     pub order: EventOrder,
-    /// Number and class of the event in whose fields a fault was found.
+    /// Number and class of the event whose fields contain a fault.
     pub at: Option<(u64, usize)>,
 }
 
@@ -157,14 +157,14 @@ pub struct EventBlock {
     pub bases: Vec<usize>,
     /// For the same events, if that is asked: where they begin, in bits from the start of the chunk.
     pub begins: Vec<u64>,
-    /// For the same events of classes that want them: the bytes of the chunk at which the fields end whose size varies,
+    /// For the same events of classes that want them: the byte positions in the chunk where variable-size fields end,
     /// one event after the other. `first_ends` has, for each event of the walk, the position of its first one.
     pub ends: Vec<usize>,
     /// See [`ends`](Self::ends).
     pub first_ends: Vec<usize>,
     /// Of all events that were met, wanted or not.
     pub order: EventOrder,
-    /// Number and class of the event in whose fields the fault was found that ended the last walk.
+    /// Number and class of the event whose fields contain the fault that ended the last walk.
     pub at: Option<(u64, usize)>,
 }
 
@@ -219,11 +219,11 @@ pub trait EventVisitor {
     ///
     /// # Errors
     ///
-    /// The fault at which decoding stopped. The event is no row then.
+    /// The fault at which decoding stopped. The event is then not a row.
     fn event<E: Event>(&mut self, event: &E) -> Result<bool, Fault>;
 }
 
-/// Visits no event: nobody asks for any.
+/// Visits no events, because none are wanted.
 impl EventVisitor for Nothing {
     fn event<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
         event.visit(self).map(|()| true)

@@ -1,4 +1,4 @@
-//! Damage in a recording: small on the hot path, told in full on the cold one.
+//! Damage in a recording: small on the hot path, reported in full on the cold one.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub enum FaultCode {
     LengthLimit,
     /// An event would be shown as a text that is too long.
     TextLimit,
-    /// An event takes no space, so their number is not bounded.
+    /// An event takes no space, so the number of events is unbounded.
     EmptyEvent,
     /// Time goes backwards.
     NotMonotonic,
@@ -187,7 +187,7 @@ impl Fault {
     }
 }
 
-/// Damage, as it is told to people and scripts.
+/// Damage, as it is reported to people and scripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultReport {
     /// What is wrong.

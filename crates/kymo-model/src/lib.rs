@@ -10,7 +10,7 @@
 //! * A [`Selection`] captures chosen fields of an event; [`Columns`] gather them from many, and a
 //!   [`Batch`] is rows with their times and columns, in Arrow's layout.
 //! * A [`Track`] is a line of the time line; [`Roles`] say what rows do there.
-//! * Damage is a [`Fault`]: small where it happens, a [`FaultReport`] where it is told.
+//! * Damage is a [`Fault`]: small where it happens, a [`FaultReport`] where it is reported.
 
 pub mod batch;
 mod block;

@@ -37,7 +37,7 @@ pub struct StreamInfo {
     pub packet_schema: Arc<Schema>,
 }
 
-/// What a recorder could not keep between two moments of a stream.
+/// What a recorder could not keep between two times of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// How many; `None` where only that some were lost is known.
@@ -89,8 +89,8 @@ pub struct Chunk {
     pub lost_chunks: Option<Lost>,
 }
 
-/// What a recording has prepared for cursors that tell of some fields only; nothing for one that always
-/// tells of all.
+/// What a recording has prepared for cursors that report only some fields; nothing for one that always
+/// reports all.
 #[derive(Clone, Debug, Default)]
 pub struct Narrowed(Option<Arc<dyn Any + Send + Sync>>);
 
@@ -247,7 +247,7 @@ pub trait Recording: Send + Sync {
     /// How many chunks a stream has, those that have vanished included.
     fn chunk_count(&self, stream: usize) -> usize;
 
-    /// A chunk of a stream, by its position in time order; `None` where there is none.
+    /// A chunk of a stream, by its position in time order; `None` if there is none.
     fn chunk(&self, stream: usize, number: usize) -> Option<Chunk>;
 
     /// The chunks of a stream, in time order.
@@ -270,7 +270,7 @@ pub trait Recording: Send + Sync {
         Narrowed::default()
     }
 
-    /// Walks the events of a chunk as [`cursor`](Self::cursor) does, but visitors may not be told of
+    /// Walks the events of a chunk as [`cursor`](Self::cursor) does, but visitors need not receive the
     /// fields that were not [wanted](Self::narrow).
     fn narrow_cursor(&self, chunk: &Chunk, _narrowed: &Narrowed) -> Self::Cursor<'_> {
         self.cursor(chunk)
@@ -289,7 +289,7 @@ pub trait Recording: Send + Sync {
     }
 
     /// Counts the events of a chunk by their classes, each class once, as going through them would.
-    /// `None` where there is no faster way than that.
+    /// `None` if there is no faster way.
     fn tally(&self, _chunk: &Chunk) -> Option<Vec<Tally>> {
         None
     }

@@ -55,7 +55,7 @@ pub struct Refreshed {
 }
 
 impl RowPlace {
-    /// The place of a row that is counted through its stream, in chunks of so many rows.
+    /// The place of a row that is counted through its stream, in chunks of `rows_of_chunk` rows.
     pub fn of_row(row: usize, rows_of_chunk: usize) -> Self {
         Self {
             chunk: row / rows_of_chunk.max(1),

@@ -153,7 +153,7 @@ pub enum Kind {
         bits: u32,
         /// How it is shown.
         base: Base,
-        /// Its labels, if it has any (an enumeration has, perhaps none of them).
+        /// Its labels; `Some` for an enumeration, even if it has no labels.
         labels: Option<Arc<Labels>>,
     },
     /// A signed integer; [`Visitor::sint`](crate::Visitor::sint).
@@ -162,7 +162,7 @@ pub enum Kind {
         bits: u32,
         /// How it is shown.
         base: Base,
-        /// Its labels, if it has any (an enumeration has, perhaps none of them).
+        /// Its labels; `Some` for an enumeration, even if it has no labels.
         labels: Option<Arc<Labels>>,
     },
     /// An integer of more than 64 bits, which is shown in hexadecimal;
@@ -183,7 +183,7 @@ pub enum Kind {
         /// Size as recorded, in bits.
         bits: u32,
     },
-    /// Bits that are no number; [`Visitor::bits`](crate::Visitor::bits).
+    /// Bits that are not a number; [`Visitor::bits`](crate::Visitor::bits).
     BitArray {
         /// Size in bits.
         bits: u32,
@@ -198,7 +198,7 @@ pub enum Kind {
     /// Text, without a terminating zero; UTF-8 unless the recording is wrong;
     /// [`Visitor::text`](crate::Visitor::text).
     Text,
-    /// Bytes that are no text; [`Visitor::blob`](crate::Visitor::blob).
+    /// Bytes that are not text; [`Visitor::blob`](crate::Visitor::blob).
     Blob,
     /// Named members; the field's children.
     Struct,
@@ -255,7 +255,7 @@ impl Schema {
         &self.fields[id.index()]
     }
 
-    /// The root of a scope; `None` where the class has no such scope.
+    /// The root of a scope; `None` if the class has no such scope.
     pub fn root(&self, scope: Scope) -> Option<FieldId> {
         self.roots[scope as usize]
     }

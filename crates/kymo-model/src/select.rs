@@ -53,7 +53,7 @@ pub enum Value<'a> {
     /// Text: UTF-8, unless the recording is wrong. An integer of more than 64 bits is the text
     /// that shows it.
     Text(&'a [u8]),
-    /// Bytes that are no text.
+    /// Bytes that are not text.
     Blob(&'a [u8]),
     /// An array: its length.
     Array(u64),
@@ -144,7 +144,7 @@ impl Selection {
         self.targets.push(pick.field, elements, slot);
     }
 
-    /// The fields that it looks at: the chosen ones, and those that tell which of their elements are meant.
+    /// The fields that it looks at: the chosen ones, and those that determine which of their elements are meant.
     /// Sorted.
     pub fn fields(&self) -> Vec<FieldId> {
         self.targets.fields()
@@ -178,7 +178,7 @@ impl Selection {
     ///
     /// # Panics
     ///
-    /// If there is no such slot.
+    /// If the slot does not exist.
     #[inline]
     pub fn value(&self, slot: usize) -> Value<'_> {
         match self.slots[slot] {

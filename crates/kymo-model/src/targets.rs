@@ -5,7 +5,7 @@ use crate::{FieldId, Kind, Pick, Schema};
 /// Elements of arrays that are meant: `(counter, elements seen)`.
 pub(crate) type Elements = Vec<(usize, u64)>;
 
-/// Targets of fields of one schema. Nobody looks names up while values come: a field finds its targets by
+/// Targets of the fields of one schema. Names are not looked up while values come: a field finds its targets by
 /// its number.
 #[derive(Clone, Debug)]
 pub(crate) struct Targets<T> {

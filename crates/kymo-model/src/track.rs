@@ -154,7 +154,7 @@ pub enum TrackRule {
     Position(FieldId),
     /// Rows with the same value of a field are on one track.
     Field {
-        /// The field that tells tracks apart.
+        /// The field that distinguishes tracks.
         key: FieldId,
         /// The field that has the name of the track, if there is one.
         name: Option<FieldId>,
@@ -177,9 +177,9 @@ pub struct Roles {
     pub slice: SliceRole,
     /// Fields whose values are counters.
     pub counters: Vec<FieldId>,
-    /// Fields whose values number flows that lead through the row; of an array all its elements.
+    /// Fields whose values are numbers of flows through the row; for an array, all its elements.
     pub flows: Vec<FieldId>,
-    /// Fields whose values number flows that end at the row.
+    /// Fields whose values are numbers of flows that end at the row.
     pub ended_flows: Vec<FieldId>,
     /// The field that has the name of the slice or state, where the class's name is not it.
     pub name: Option<FieldId>,

@@ -16,7 +16,7 @@ pub trait Visitor {
     #[inline(always)]
     fn at(&mut self, _bit: u64) {}
 
-    /// Called after each value that is no compound, with the position in bits where it ends.
+    /// Called after each value that is not a compound, with the bit position where it ends.
     #[inline(always)]
     fn after(&mut self, _bit: u64) {}
 
@@ -59,7 +59,7 @@ pub trait Visitor {
     #[inline(always)]
     fn text(&mut self, _field: FieldId, _text: &[u8]) {}
 
-    /// Bytes that are no text.
+    /// Bytes that are not text.
     #[inline(always)]
     fn blob(&mut self, _field: FieldId, _bytes: &[u8]) {}
 
@@ -80,7 +80,7 @@ pub trait Visitor {
     fn end_array(&mut self, _field: FieldId) {}
 
     /// An optional begins: what it holds follows when `present`. `selector` is the value
-    /// that tells so, as bits.
+    /// that says so, as bits.
     #[inline(always)]
     fn begin_optional(&mut self, _field: FieldId, _present: bool, _selector: u64) {}
 

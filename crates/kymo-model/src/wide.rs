@@ -26,12 +26,12 @@ impl<'a> Wide<'a> {
     /// The most bits that an integer may have.
     pub const MAX_BITS: u32 = 4096;
 
-    /// An integer of a size in bits. `bytes` are as many as hold them, the most significant one
+    /// An integer of `bits` bits. `bytes` are exactly as many as hold them, the most significant one
     /// first; the bits of the first byte that are beyond the size repeat the sign, or are zero.
     ///
     /// # Panics
     ///
-    /// If the bytes are not as many as the bits need.
+    /// If the number of bytes is not the one that the bits need.
     pub fn new(bytes: &'a [u8], bits: u32, signed: bool) -> Self {
         assert_eq!(
             bytes.len(),

@@ -225,7 +225,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Of a file of so many bytes.
+    /// A builder for a file of `size` bytes.
     pub(crate) fn new(path: PathBuf, size: u64) -> Self {
         Self {
             classes: Classes::default(),

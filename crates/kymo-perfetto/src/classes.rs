@@ -8,7 +8,7 @@ use kymo_model::{Base, EventClass, FieldId, Kind as FieldKind, Roles, Schema, Sc
 
 use crate::row::Value;
 
-/// Classes that are told apart by name.
+/// Maximum number of classes that are distinguished by name.
 const MOST_CLASSES: usize = 1 << 16;
 /// Arguments of a class that have fields of their own.
 const MOST_KEYS: usize = 64;
@@ -181,9 +181,9 @@ pub(crate) struct Classes {
     room: Vec<u8>,
     all_keys: usize,
     name_bytes: usize,
-    /// Events whose name has no class of its own.
+    /// Number of events whose name has no class of its own.
     pub(crate) folded_events: u64,
-    /// Values whose argument has no field of its own.
+    /// Number of values whose argument has no field of its own.
     pub(crate) folded_values: u64,
 }
 

@@ -28,7 +28,7 @@ pub struct Probe {
     pub reason: &'static str,
 }
 
-/// Tells of which format a file is, by its first bytes and its name; `None` where it is of neither.
+/// Determines the format of a file by its first bytes and its name; `None` if it has neither format.
 pub fn probe(bytes: &[u8], path: &Path) -> Option<Probe> {
     let found = |form, score, reason| {
         Some(Probe {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_told_by_their_bytes() {
+    fn formats_are_reported_by_their_bytes() {
         let form = |bytes: &[u8], path: &str| {
             probe(bytes, Path::new(path)).map(|probe| (probe.form, probe.score))
         };

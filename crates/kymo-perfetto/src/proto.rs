@@ -48,7 +48,7 @@ impl<'a> Wire<'a> {
         f64::from_bits(self.uint())
     }
 
-    /// The bytes; none of a number.
+    /// The bytes; empty for a number.
     pub fn bytes(self) -> &'a [u8] {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -146,7 +146,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The fields of a message as far as it is well formed: for messages within a packet whose
+/// The fields of a message, up to the first malformed one: for messages within a packet whose
 /// damage was counted with the packet, or is not worth more than what is missing.
 pub fn fields<'a>(bytes: &'a [u8]) -> impl Iterator<Item = Field<'a>> {
     Fields::new(bytes).map_while(Result::ok)

@@ -102,7 +102,7 @@ pub(crate) fn end(begin: usize, out: &mut [u8]) {
     out[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// The order of a row, and all of its bytes; `None` where there is no whole row.
+/// The order of a row, and all of its bytes; `None` if there is no whole row.
 #[inline]
 pub(crate) fn split(bytes: &[u8]) -> Option<(Order, &[u8])> {
     let length = u32::from_le_bytes(*bytes.first_chunk()?) as usize;

@@ -69,7 +69,7 @@ impl Sorter {
         }
     }
 
-    /// Adds a row, whose body `write` writes.
+    /// Adds a row; `write` writes its body.
     pub(crate) fn push(
         &mut self,
         order: Order,

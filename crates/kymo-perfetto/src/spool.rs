@@ -12,7 +12,7 @@ use kymo_io::Bytes;
 #[cfg(not(target_family = "wasm"))]
 use kymo_io::{Access, random};
 
-/// Bytes in memory, or in a file that nobody else knows.
+/// Bytes in memory, or in a file that only this process knows.
 #[derive(Debug)]
 pub(crate) struct Spool {
     bytes: Bytes,
@@ -90,7 +90,7 @@ struct Temporary(PathBuf);
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.0.as_os_str().is_empty() {
-            // It may be gone already, and nobody could do anything about it otherwise.
+            // It may be gone already, and no other error can be handled here.
             let _ = std::fs::remove_file(&self.0);
         }
     }
@@ -121,7 +121,7 @@ fn create() -> io::Result<(File, PathBuf)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Where there are no files, what does not fit in memory cannot be read.
+/// Without files, what does not fit in memory cannot be read.
 #[cfg(target_family = "wasm")]
 #[derive(Debug)]
 pub(crate) struct SpoolWriter;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use kymo_model::{EntryKind, Track, TrackPart, TrackPath};
 
-/// Tracks that are told apart; the rest share one.
+/// Maximum number of distinct tracks; the rest share one.
 const MOST_TRACKS: usize = 1 << 20;
 /// Names of processes and threads, and descriptions of tracks, that are kept.
 const MOST_NAMES: usize = 1 << 20;
@@ -15,7 +15,7 @@ const MOST_DEPTH: usize = 16;
 /// Bytes of a name.
 const MOST_NAME: usize = 256;
 
-/// What tells a process or thread from others: mostly a number.
+/// What distinguishes a process or thread from others: mostly a number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Id {
     Number(i64),

@@ -127,7 +127,7 @@ fn annotations_may_nest_as_deep_as_they_like() {
 fn what_is_compressed_to_nothing_is_bounded() {
     use std::io::Write;
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-    // A packet that nobody knows, of 200 MiB.
+    // An unknown packet of 200 MiB.
     let head = b"\x0a\x85\x80\x80\x64\xa2\x06\x80\x80\x80\x64";
     encoder.write_all(head).unwrap();
     for _ in 0..200 {

@@ -236,7 +236,7 @@ fn variance(values: &[f64]) -> f64 {
     squares / count
 }
 
-/// Leaves the values that are among so many greatest or least of their group; the best come first, if there is one
+/// Keeps a number of the greatest or least values of each group; the best come first, if there is one
 /// step only.
 fn select_extremes(
     mut columns: Vec<Column>,
@@ -245,7 +245,7 @@ fn select_extremes(
     is_top: bool,
     grid: &Grid,
 ) -> Result<Vec<Column>, QueryError> {
-    // What is no number is worse than all others.
+    // NaN is worse than all others.
     let order = |a: f64, b: f64| {
         let better = if is_top {
             b.total_cmp(&a)

@@ -90,7 +90,7 @@ impl Matching<'_> {
         }
     }
 
-    /// The labels of a result: those of the side that may have many series, as far as they are no others than
+    /// The labels of a result: those of the side that may have many series; in a one-to-one match, only
     /// those that matched.
     fn result(&self, many: &Labels, one: &Labels, drops_name: bool) -> Labels {
         let mut labels = match drops_name {

@@ -115,7 +115,7 @@ const ABSENT_BITS: u64 = 0x7ff8_0000_6b79_6d6f;
 /// No value.
 pub(crate) const ABSENT: f64 = f64::from_bits(ABSENT_BITS);
 
-/// Whether there is no value.
+/// Whether the value is absent.
 #[inline]
 pub(crate) fn is_absent(value: f64) -> bool {
     value.to_bits() == ABSENT_BITS
@@ -154,7 +154,7 @@ pub(crate) struct Evaluator<'s> {
 }
 
 impl Evaluator<'_> {
-    /// Accounts for so many samples or values.
+    /// Accounts for `count` samples or values.
     pub(crate) fn spend(&self, count: usize) -> Result<(), QueryError> {
         let spent = self.spent.get().saturating_add(count as u64);
         self.spent.set(spent);

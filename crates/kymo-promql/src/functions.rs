@@ -78,7 +78,7 @@ pub(crate) fn is_known(name: &str) -> bool {
         || OTHERS.contains(&name)
 }
 
-/// Why there is no such function.
+/// Explains why a function is not supported.
 pub(crate) fn refusal(name: &str) -> String {
     match name.starts_with("histogram_") {
         true => format!(
@@ -201,7 +201,7 @@ impl Evaluator<'_> {
             })?,
             "clamp" => map_steps(columns, |step, value| {
                 let (least, most) = (parameters[0][step], parameters[1][step]);
-                // Of no range there are no values.
+                // An empty range has no values.
                 (least <= most || least.is_nan() || most.is_nan())
                     .then(|| greater(least, less(most, value)))
             })?,
@@ -227,7 +227,7 @@ impl Evaluator<'_> {
         if grid.count == 1 {
             columns.sort_by(|a, b| {
                 let (a, b) = (a.values[0], b.values[0]);
-                // What is no number comes last.
+                // NaN comes last.
                 let order = if descending {
                     b.total_cmp(&a)
                 } else {

@@ -60,7 +60,7 @@ impl<'q> Guard<'q> {
         &self.query[self.at..]
     }
 
-    /// Takes so many bytes as they are.
+    /// Copies `length` bytes unchanged.
     fn copy(&mut self, length: usize) {
         self.out.push_str(&self.rest()[..length]);
         self.at += length;
@@ -158,7 +158,7 @@ impl<'q> Guard<'q> {
     }
 
     /// The parser compiles regular expressions whatever they take. The first of a query may have a size of 1 MiB
-    /// here, the second half of it, and so on: all of them 6 MiB.
+    /// here, the second half of that, and so on: 6 MiB in total.
     fn regex(&mut self, pattern: &str) -> Result<(), String> {
         if !std::mem::take(&mut self.is_regex) {
             return Ok(());
@@ -231,7 +231,7 @@ impl<'q> Guard<'q> {
         self.copy(length);
     }
 
-    /// A duration: numbers with units, none of them large.
+    /// A duration: numbers with units, all of them small.
     fn duration(&mut self) -> Result<(), String> {
         let rest = self.rest().as_bytes();
         let mut length = 0;

@@ -260,7 +260,7 @@ pub(crate) fn quantile(part: f64, values: &mut [f64]) -> f64 {
     if part > 1.0 {
         return f64::INFINITY;
     }
-    // What is no number comes first.
+    // NaN comes first.
     values.sort_by(|a, b| {
         let by_nan = b.is_nan().cmp(&a.is_nan());
         by_nan.then_with(|| a.total_cmp(b))

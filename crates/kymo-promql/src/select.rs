@@ -12,7 +12,7 @@ use crate::{Matchers, QueryError, Request, Sample, Series};
 
 /// Milliseconds of a subquery's step that is not given: the evaluation interval that Prometheus has by default.
 const SUBQUERY_STEP: i64 = 60_000;
-/// So many samples of windows are looked at between two looks at the clock.
+/// Number of window samples that are processed between two checks of the clock.
 const MOST_SEEN: usize = 1 << 20;
 
 /// Samples before a step.
@@ -234,7 +234,7 @@ impl Evaluator<'_> {
         }
         let count = usize::try_from(span / step).unwrap_or(usize::MAX);
         let count = count.saturating_add(1);
-        // Before there is a column of so many values.
+        // Before a column of this many values exists.
         self.spend(count)?;
         let inner = Grid { start, step, count };
         let columns = self.columns(&subquery.expr, &inner)?;

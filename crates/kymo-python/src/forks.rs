@@ -39,7 +39,7 @@ impl<T> OfProcess<T> {
 
 impl<T> Drop for OfProcess<T> {
     fn drop(&mut self) {
-        // Its threads do not exist here: nobody would answer.
+        // Its threads do not exist in this process: nothing would answer.
         if self.process != std::process::id() {
             std::mem::forget(self.value.take());
         }
@@ -52,13 +52,13 @@ pub(crate) struct Ahead<T>(OfProcess<Worker<T>>);
 
 #[derive(Debug)]
 struct Worker<T> {
-    /// Nobody else waits: it is locked so that objects may go to other threads.
+    /// No other thread waits for it: the mutex only allows objects to move to other threads.
     made: Option<Mutex<Receiver<T>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<T: Send + 'static> Ahead<T> {
-    /// Begins work that ends when nobody takes what it sends.
+    /// Starts work that ends when nothing receives what it sends any longer.
     pub(crate) fn spawn(work: impl FnOnce(SyncSender<T>) + Send + 'static) -> PyResult<Self> {
         let (sender, made) = sync_channel(4);
         let thread = std::thread::Builder::new()

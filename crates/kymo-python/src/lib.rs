@@ -24,7 +24,7 @@ use pyo3::prelude::*;
 #[pyfunction]
 fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
     let code = py.detach(|| kymo_cli::run(words));
-    // The type does not tell its number.
+    // The type does not reveal its number.
     (0..=u8::MAX)
         .find(|&number| std::process::ExitCode::from(number) == code)
         .unwrap_or(1)

@@ -1,4 +1,4 @@
-//! Events one by one, and what else recordings tell between them.
+//! Events one by one, and what else recordings report between them.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -85,7 +85,7 @@ impl Sink for Frames {
         if !self.has_structure && message.kind != MessageKind::Event {
             return;
         }
-        let mut told = None;
+        let mut reported = None;
         out.push_byte(match message.kind {
             MessageKind::Event => kind::EVENT,
             MessageKind::StreamBegin => kind::STREAM_BEGIN,
@@ -93,11 +93,11 @@ impl Sink for Frames {
             MessageKind::ChunkBegin => kind::CHUNK_BEGIN,
             MessageKind::ChunkEnd => kind::CHUNK_END,
             MessageKind::LostEvents(lost) => {
-                told = Some(lost);
+                reported = Some(lost);
                 kind::LOST_EVENTS
             }
             MessageKind::LostChunks(lost) => {
-                told = Some(lost);
+                reported = Some(lost);
                 kind::LOST_CHUNKS
             }
         });
@@ -112,7 +112,7 @@ impl Sink for Frames {
         let time = message.time.map(|time| time.as_nanos() as u64);
         push_option(out, time);
         push_option(out, message.ticks);
-        if let Some(Lost { count, begin, end }) = told {
+        if let Some(Lost { count, begin, end }) = reported {
             for value in [count, begin, end] {
                 push_option(out, value);
             }
@@ -128,7 +128,7 @@ enum Part {
     Fault(FaultReport),
 }
 
-/// Hands parts on, until nobody takes them.
+/// Passes parts on until the receiver is gone.
 struct Sender<'s> {
     parts: &'s SyncSender<Part>,
     stopped: &'s AtomicBool,
@@ -228,7 +228,7 @@ impl Messages {
             let filter = &filter;
             let recordings = timeline.recordings();
             let select = &Watched::new(recordings, &filter, &|_| {}, Some(&stopped));
-            // Nobody takes what comes then.
+            // If it fails, nothing receives the parts any longer.
             let _ = pipeline::run(recordings, &select, &options, &mut frames, &mut sender);
         })?;
         Ok(Self {

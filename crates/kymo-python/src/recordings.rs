@@ -102,8 +102,8 @@ impl Recordings {
             .ok_or_else(|| PyValueError::new_err("the recordings are closed"))
     }
 
-    pub(crate) fn threads(&self, told: Option<usize>) -> usize {
-        told.unwrap_or(self.threads).max(1)
+    pub(crate) fn threads(&self, reported: Option<usize>) -> usize {
+        reported.unwrap_or(self.threads).max(1)
     }
 
     fn query(
@@ -291,7 +291,7 @@ impl Recordings {
         batch_rows: Option<usize>,
     ) -> PyResult<Table> {
         let timeline = self.timeline()?;
-        // What is wrong is told now, and not when rows are asked for.
+        // Errors are reported now, and not when rows are requested.
         selection.filter(timeline.recordings(), self.gmt)?;
         let mut query = self.query(&timeline, &selection, threads)?;
         query.limit = limit;

@@ -58,13 +58,13 @@ impl Selection {
             Some(Time::Nanos(nanos)) => Timestamp::from_nanos(*nanos),
             _ => other,
         };
-        let told = Window {
+        let reported = Window {
             begin: nanos(&self.begin, Timestamp::MIN),
             end: nanos(&self.end, Timestamp::MAX),
         };
         let windows = query.windows(recordings, gmt);
         let windows = windows.map_err(|error| wrong(&error))?;
-        Ok(windows.into_iter().map(|of| of.and(told)).collect())
+        Ok(windows.into_iter().map(|of| of.and(reported)).collect())
     }
 
     /// The range of all recordings together.

@@ -35,7 +35,7 @@ fn note(damage: &Damage, notices: &[Notice]) {
     }
 }
 
-/// A table, read anew each time it is asked for.
+/// A table, which is read again on each request.
 #[pyclass(frozen, module = "kymo._kymo")]
 pub(crate) struct Table {
     schema: SchemaRef,
@@ -50,7 +50,7 @@ enum Rows {
     Events(Box<kymo_arrow::EventTable>),
     /// The values of databases and metrics.
     Samples(Timeline, Box<Query>),
-    /// What somebody else has computed.
+    /// A batch that was computed elsewhere.
     Batch(RecordBatch),
 }
 
@@ -174,7 +174,7 @@ impl Table {
         Ok(Self::new(schema, Rows::Batch(batch)))
     }
 
-    /// The rows in Arrow's C stream interface, read anew.
+    /// Reads the rows again, in Arrow's C stream interface.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'p>(
         &self,

@@ -48,11 +48,11 @@ pub struct ExpectedPacket {
     pub begin: u64,
     /// Time of its end.
     pub end: u64,
-    /// Packets that are missing just before it; 0 for the first that was counted, of which nobody
-    /// can tell.
+    /// Packets that are missing just before it; 0 for the first that was counted, for which no counter
+    /// knows how many.
     pub packets_missing: u64,
     /// Events discarded between the packet counted before it and its first event, as far as 32
-    /// bits tell; 0 for the first that was counted, for the counter runs freely and has no known
+    /// bits can count; 0 for the first that was counted, for the counter runs freely and has no known
     /// beginning.
     pub events_discarded: u32,
     /// Events.

@@ -1,4 +1,4 @@
-//! Makes traces of the first draft of the Common Trace Format, RFC v1.1 of November 2010, and tells
+//! Makes traces of the first draft of the Common Trace Format, RFC v1.1 of November 2010, and states
 //! what a reader must find in them.
 //!
 //! It shares nothing with the reader: both were written from the draft, so that each checks the

@@ -144,7 +144,7 @@ impl Maker {
 
     /// Decides how wide a section's packet count is, and counts its packets.
     fn count(&mut self, section: &mut Section) {
-        // Two bits tell the two packets that may be missing in a stream, but not which streams
+        // Two bits suffice to count the two packets that may be missing in a stream, but not to find which streams
         // count together.
         section.packet_count_bits = match section.streams.len() {
             1 => self.rng.pick(&[2, 3, 8, 31, 32]),
@@ -436,7 +436,7 @@ impl Maker {
         }
     }
 
-    /// Time from one event to the next, around what a header can tell.
+    /// Time from one event to the next, around what a header can express.
     fn pause(&mut self, header: HeaderType) -> u64 {
         let most = 1 << header.time_bits();
         match self.rng.below(12) {

@@ -176,7 +176,7 @@ fn kernel(alignment: Alignment) -> Section {
             vec![
                 irq(1_000, 19, -3, 7, "eth0"),
                 switch(1_250, 0, 0, "RUNNING", 4711),
-                // More than 27 bits tell, so that the header is extended.
+                // The time takes more than 27 bits, so that the header is extended.
                 switch(200_000_000, 4711, 1, "SLEEPING", 0),
                 // The 27 bits wrap.
                 irq(300_000_000, 19, 2047, -16, "eth0"),

@@ -198,7 +198,7 @@ pub struct Packet {
     pub begin: u64,
     /// Time of its end.
     pub end: u64,
-    /// The packet is padded to a multiple of so many bytes.
+    /// The packet is padded to a multiple of this number of bytes.
     pub size_unit: usize,
     /// Events in order of time, none before `begin` or after `end`.
     pub events: Vec<Event>,

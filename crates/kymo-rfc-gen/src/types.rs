@@ -68,7 +68,7 @@ pub struct Integer {
     pub signed: bool,
     /// Byte order.
     pub order: Order,
-    /// Alignment in bits. Where the metadata does not tell, it is 8 if the size is a number of
+    /// Alignment in bits. If the metadata does not specify it, it is 8 if the size is a number of
     /// bytes, and else 1.
     pub align: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! Makes a database of one data source and four archives, and updates it so many times:
+//! Creates a database of one data source and four archives, and updates it COUNT times:
 //!
 //!     updates FILE COUNT [portable|MACHINE]
 //!

@@ -7,13 +7,13 @@ use std::fmt;
 pub struct Error {
     /// The field, such as `rra_def[2].row_cnt`.
     pub field: String,
-    /// Where it is, in bytes from the beginning of the file, where that can be told.
+    /// Where it is, in bytes from the beginning of the file, if that is known.
     pub offset: Option<u64>,
     /// What is there.
     pub found: String,
     /// What should be there.
     pub expected: String,
-    /// How it may have come to be, where that can be told.
+    /// How it may have come about, if that is known.
     pub cause: Option<String>,
 }
 
@@ -113,7 +113,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// So many are kept.
+    /// Number of findings that are kept.
     pub const KEPT: usize = 100;
 
     /// Adds a finding. It is made only where it is kept.

@@ -27,7 +27,7 @@ use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
 use crate::model::rows::{FloatOrder, Grid, Row};
 use crate::{Database, Form, Rows, Source, fault};
 
-/// Rows of a chunk: so many are worked on in one go.
+/// Number of rows of a chunk, which are processed together.
 const CHUNK: u64 = 4096;
 /// Bits of a value.
 const VALUE_BITS: u64 = 64;
@@ -54,7 +54,7 @@ struct Contents {
     grids: Vec<Grid>,
     /// Of each archive the number of rows that have vanished before its oldest one.
     vanished: Vec<u64>,
-    /// The file, where it is read again when it changes, and the machine that was told.
+    /// The file, if it is read again when it changes, and the machine that was specified.
     watched: Option<(FileState, Option<&'static Machine>)>,
     layout: Arc<Layout>,
 }
@@ -71,7 +71,7 @@ struct Layout {
 /// The layouts that are in use, by what makes them.
 static LAYOUTS: Mutex<BTreeMap<Vec<u8>, Weak<Layout>>> = Mutex::new(BTreeMap::new());
 
-/// So many layouts are shared. Databases beyond them have one of their own.
+/// Maximum number of layouts that are shared. Further databases have a layout of their own.
 const MOST_LAYOUTS: usize = 1024;
 
 impl Layout {
@@ -141,7 +141,7 @@ pub enum OpenError {
         /// Why.
         error: io::Error,
     },
-    /// It is no database, or damaged.
+    /// It is not a database, or is damaged.
     Wrong {
         /// Where it is.
         path: PathBuf,
@@ -175,7 +175,7 @@ static COPIED: AtomicUsize = AtomicUsize::new(0);
 struct Copied(usize);
 
 impl Copied {
-    /// Counts so many bytes, if that is not too many.
+    /// Counts `bytes` bytes; `None` if that is too many.
     fn count(bytes: usize) -> Option<Self> {
         let more = |before: usize| before.checked_add(bytes).filter(|all| *all <= MOST_COPIED);
         let counted = COPIED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
@@ -231,13 +231,13 @@ impl From<Contents> for Recording {
 }
 
 impl Recording {
-    /// Opens a file. The machine of a native one is found where none is told. Others may change it
-    /// then: what is told of it is the state in which it was opened. Of files that together are more than
+    /// Opens a file. The machine of a native one is detected if none is specified. Others may change it
+    /// then: what is reported is its state when it was opened. Of files that together are more than
     /// [`MOST_COPIED`] bytes, rows are read where they are, and so may be newer.
     ///
     /// # Errors
     ///
-    /// When it cannot be read, is no database, or is damaged.
+    /// If it cannot be read, is not a database, or is damaged.
     pub fn open(path: &Path, machine: Option<&'static Machine>) -> Result<Self, OpenError> {
         Self::contents_of(path, machine).map(Self::from)
     }
@@ -269,7 +269,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// When it is no database, or damaged.
+    /// If it is not a database, or is damaged.
     pub fn new(
         path: &Path,
         bytes: Bytes,

@@ -76,7 +76,7 @@ fn what_is_refused_changes_nothing_in_a_portable_file() {
             Err(UpdateError::OutOfRange { .. })
         ));
     }
-    // What the nearest microsecond makes too late is not told as if it were early enough.
+    // A time that the nearest microsecond makes too late is not reported as if it were early enough.
     let late = Time::from_cdtime(u64::MAX);
     let values = texts(&["2", "6"]);
     let refused = rrd.update(&Sample {
@@ -165,7 +165,7 @@ fn templates_name_what_is_measured() {
     let unknown = TemplateError::Unknown("none".to_owned());
     assert_eq!(rrd.template(&["none"]), Err(unknown));
 
-    // As with rrdtool, names may be told twice, and readings of what is computed only kept.
+    // As with rrdtool, names may be specified twice, and readings of what is computed only kept.
     let template = rrd.template(&["twice", "level", "level"]).unwrap();
     let sample = Sample {
         time: Time::from_seconds(START + 16),

@@ -60,10 +60,10 @@ fn the_machine_is_found() {
     }
 }
 
-/// Where the header does not tell the machine, values further on do, of which no more are read than
+/// Where the header does not identify the machine, values further on do, of which no more are read than
 /// may be needed.
 #[test]
-fn beginnings_tell_what_whole_files_tell() {
+fn beginnings_report_what_whole_files_report() {
     let same = |bytes: &[u8], what: &str| {
         let whole = Header::examine(bytes, None).expect(what);
         let (header, _) = Header::read(bytes, None).expect(what);
@@ -264,20 +264,20 @@ fn times_after_2038_are_read() {
 }
 
 #[test]
-fn a_wrong_machine_is_told_with_the_right_one() {
+fn a_wrong_machine_is_reported_with_the_right_one() {
     let time32 = file("armhf", "tiny");
     let time64 = file("armhf-time64", "tiny");
-    for (bytes, told, cause) in [
+    for (bytes, reported, cause) in [
         (&time32, "armhf-time64", "written with 32-bit time_t"),
         (&time64, "x86_64", "written with 32-bit long"),
         (&time64, "ppc-time64", "written with the other byte order"),
     ] {
-        let error = File::open(bytes, Some(machine(told)))
+        let error = File::open(bytes, Some(machine(reported)))
             .err()
             .expect("the wrong one");
         let message = error.to_string();
-        assert!(message.contains(cause), "{told}: {message}");
-        assert!(message.contains("armhf"), "{told}: {message}");
+        assert!(message.contains(cause), "{reported}: {message}");
+        assert!(message.contains("armhf"), "{reported}: {message}");
     }
     // Without values that give it away, it can be read with the other time_t.
     let wrong = File::open(&time64, Some(machine("armhf"))).expect("makes little sense");

@@ -42,7 +42,7 @@ fn file(machine: Option<&str>, rows: u64) -> Vec<u8> {
     convert(&source, target).unwrap().bytes
 }
 
-/// Updates so many seconds after the start.
+/// Updates `after` seconds after the start.
 fn update<S: Storage>(rrd: &mut Rrd<S>, after: i64) -> Result<(), UpdateError> {
     rrd.update(&Sample {
         time: Time::from_seconds(START + after),
@@ -120,7 +120,7 @@ fn changed_definitions_are_seen() {
     assert!(readings[0].value.is_unknown(), "after the heartbeat");
     assert!(!readings[1].value.is_unknown());
 
-    // What is no database any more is told.
+    // A file that is no longer a database is reported.
     common.0.borrow_mut()[..8].fill(0);
     assert!(rrd.refresh().is_err());
     assert!(update(&mut rrd, 30).is_err());
@@ -208,7 +208,7 @@ fn numbers_are_as_good_as_texts() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Only what changes is written, so the engine must tell of all of it.
+    /// Only what changes is written, so the engine must announce all of it.
     #[test]
     fn the_file_holds_the_state_after_each_update(
         machine in sample::select(vec!["x86_64", "s390x", "x86"]),
@@ -257,7 +257,7 @@ proptest! {
     }
 }
 
-/// A file of a machine with so many data sources, of which the last may reach this value.
+/// A file of a machine with `sources` data sources, of which the last may reach `most`.
 fn file_of_kind(machine: &'static Machine, sources: usize, most: &str) -> Vec<u8> {
     let mut definition = Definition::new(Time::from_seconds(START), 10);
     for source in 0..sources {
@@ -275,7 +275,7 @@ fn file_of_kind(machine: &'static Machine, sources: usize, most: &str) -> Vec<u8
     convert(&source, Target::Native(machine)).unwrap().bytes
 }
 
-/// Two machines that write the same but for NaNs, and two that are told apart by the size of times.
+/// Two machines that write the same but for NaNs, and two that are distinguished by the size of times.
 const LIKE_EACH_OTHER: [&str; 5] = ["x86_64", "aarch64", "s390x", "x86", "x86-time64"];
 
 proptest! {
@@ -284,7 +284,7 @@ proptest! {
     /// What comes of a file does not depend on those that were opened before.
     #[test]
     fn files_are_what_they_are_among_others(
-        // With so many data sources, a header is longer than what is read of it at once.
+        // With many data sources, a header is longer than what is read of it at once.
         sources in sample::select(vec![1, 2, 30]),
         files in collection::vec(
             (
@@ -299,7 +299,7 @@ proptest! {
         ),
     ) {
         let mut kinds = Kinds::new();
-        for (name, most, told, known, damage) in files {
+        for (name, most, reported, known, damage) in files {
             let machine = Machine::find(name).unwrap();
             let mut bytes = file_of_kind(machine, sources, most);
             let layout = native::Header::examine(&bytes, None).unwrap().layout;
@@ -314,9 +314,9 @@ proptest! {
                 };
                 bytes[from + place.index(count)] ^= 1 << bit;
             }
-            let told = told.then_some(machine);
-            let alone = Rrd::open_as(bytes.clone(), told);
-            let among = Rrd::open_among(bytes, told, &mut kinds);
+            let reported = reported.then_some(machine);
+            let alone = Rrd::open_as(bytes.clone(), reported);
+            let among = Rrd::open_among(bytes, reported, &mut kinds);
             let (mut alone, mut among) = match (alone, among) {
                 (Ok(alone), Ok(among)) => (alone, among),
                 (alone, among) => {
@@ -344,7 +344,7 @@ proptest! {
     }
 }
 
-/// A disk is full for a while. What was refused can be told again, unless its time was written.
+/// A disk is full for a while. A refused update can be repeated, unless its time was written.
 #[test]
 fn a_full_disk_is_survived() {
     for form in FORMS {
@@ -439,7 +439,7 @@ fn definitions_may_change_after_an_error() {
 }
 
 #[test]
-fn syncs_that_fail_are_told() {
+fn syncs_that_fail_are_reported() {
     for form in FORMS {
         let mut rrd = Rrd::open(Recorder::new(file(form, 20))).unwrap();
         rrd.set_durability(portable::Durability::Synced);

@@ -14,7 +14,7 @@ const FILES: [&[u8]; 4] = [
 ];
 
 #[test]
-fn unknown_records_are_kept_or_told() {
+fn unknown_records_are_kept_or_reported() {
     let native = Source::open(FILES[3], None).unwrap();
     let record = Record {
         kind: 77,
@@ -128,7 +128,7 @@ fn an_update_that_was_cut_off_is_completed() {
 }
 
 #[test]
-fn damage_is_told() {
+fn damage_is_reported() {
     let native = Source::open(FILES[0], None).unwrap();
     let mut bytes = convert(&native, Target::Portable).unwrap().bytes;
     bytes[70] ^= 1;

@@ -200,7 +200,7 @@ fn headers() {
 }
 
 #[test]
-fn comments_tell_local_time() {
+fn comments_report_local_time() {
     struct East;
     impl Zone for East {
         fn at(&self, _seconds: i64) -> LocalTime {
@@ -325,9 +325,9 @@ fn numbers_are_found_as_rrdtool_finds_them() {
 }
 
 #[test]
-fn errors_tell_where_and_what() {
+fn errors_report_where_and_what() {
     let v = "<v>4.200000000e+01</v>";
-    let mut told = String::new();
+    let mut reported = String::new();
     for (found, changed) in [
         (v, "<v>0x10</v>"),
         (v, "<v>1e2000</v>"),
@@ -366,9 +366,9 @@ fn errors_tell_where_and_what() {
         let error = restore(text.as_bytes(), &RestoreOptions::default())
             .err()
             .unwrap_or_else(|| panic!("{changed} is taken"));
-        told.push_str(&format!("{found} -> {changed}\n    {error}\n").replace('\t', ""));
+        reported.push_str(&format!("{found} -> {changed}\n    {error}\n").replace('\t', ""));
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(reported);
 }
 
 #[test]

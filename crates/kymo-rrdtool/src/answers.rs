@@ -41,7 +41,7 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// The rows with their times. There are none if there are no columns.
+    /// The rows with their times; no rows if there are no columns.
     pub fn rows(&self) -> impl Iterator<Item = (i64, &[f64])> {
         let times = (1i64..).map(|row| {
             let after = (self.step as i64).saturating_mul(row);
@@ -50,7 +50,7 @@ impl Fetched {
         times.zip(self.values.chunks_exact(self.names.len().max(1)))
     }
 
-    /// Makes rows of `step` seconds at least: as many as are less than that become one, as an archive of
+    /// Makes rows of at least `step` seconds: shorter ones are combined into one, as an archive of
     /// kind `function` would make it. What is made larger to whole rows is unknown.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ impl<'a> Table<'a> {
         Self { rest, line: 1 }
     }
 
-    /// Reads the fields of the next row that is not empty, and tells its line. False at the end.
+    /// Reads the fields of the next row that is not empty, and returns its line. `None` at the end.
     pub(crate) fn next(
         &mut self,
         fields: &mut Vec<Cow<'a, [u8]>>,
@@ -43,7 +43,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Reads a field, and tells whether another follows in the row.
+    /// Reads a field, and returns whether another follows in the row.
     fn field(&mut self, fields: &mut Vec<Cow<'a, [u8]>>) -> Result<bool, OpenQuote> {
         let mut quoted = None;
         if let Some(mut rest) = self.rest.strip_prefix(b"\"") {
@@ -90,10 +90,10 @@ impl<'a> Table<'a> {
     }
 }
 
-/// More than this are no seconds but nanoseconds.
+/// Numbers above this are nanoseconds, not seconds.
 const MOST_SECONDS: u64 = 100_000_000_000_000;
 
-/// The time that a field tells: seconds since 1970 with or without a fraction, nanoseconds since
+/// The time that a field specifies: seconds since 1970 with or without a fraction, nanoseconds since
 /// 1970, or a date and time of RFC 3339.
 pub(crate) fn time(field: &[u8]) -> Option<Time> {
     let text = std::str::from_utf8(field).ok()?.trim();

@@ -14,12 +14,12 @@ use crate::open::cannot_open;
 pub enum Failure {
     /// What rrdtool would print behind `ERROR: `.
     Message(String),
-    /// Standard output could not be written. If it was closed, nobody needs to be told.
+    /// Standard output could not be written. If it was closed, no message is needed.
     Output(io::Error),
 }
 
 impl Failure {
-    /// A failure that is told with these words.
+    /// A failure that is reported with these words.
     pub fn new(message: impl Into<String>) -> Self {
         Self::Message(message.into())
     }

@@ -80,7 +80,7 @@ fn write_with(
         modified: false,
         // A link is replaced: where others may write too, it leads to files that are not theirs.
         follow: false,
-        // Of a new file nothing is lost that was there before, unless somebody goes by its being there.
+        // A new file replaces nothing, so nothing can be lost, unless a program relies on its existence.
         sync: is_there || session.durable,
         keep: existing == Existing::Stays,
         ..Replace::NEW
@@ -123,7 +123,7 @@ pub(crate) fn cannot_create(word: &[u8], error: &io::Error) -> Failure {
     Failure::new(format!("creating '{}': {}", shown(word), reason(error)))
 }
 
-/// Checks that there is no file yet, before much is done for a new one.
+/// Checks that there is no file yet, before doing much for a new one.
 ///
 /// # Errors
 ///
@@ -150,21 +150,21 @@ pub(crate) fn form_of(source: &Source<'_>) -> Result<Target, Failure> {
     }
 }
 
-/// The row written last of new archives: any of so many, so that not all go round at the same time.
+/// The row of new archives that was written last: by default any of them, so that not all wrap around at once.
 pub(crate) struct FirstRows {
-    /// What was told: one for all archives, or one for each.
-    told: Vec<u64>,
+    /// What was specified: one for all archives, or one for each.
+    reported: Vec<u64>,
     random: RandomState,
 }
 
 impl FirstRows {
-    /// Reads what `--first-row` tells, if it is given.
+    /// Reads the value of `--first-row`, if it is given.
     ///
     /// # Errors
     ///
-    /// What is no number.
+    /// If something is not a number.
     pub(crate) fn read(text: Option<&[u8]>) -> Result<Self, Failure> {
-        let told = text.map_or(Ok(Vec::new()), |text| {
+        let reported = text.map_or(Ok(Vec::new()), |text| {
             let numbers = text.split(|byte| *byte == b',');
             let read = |text: &[u8]| std::str::from_utf8(text).ok()?.parse().ok();
             numbers.map(read).collect::<Option<_>>().ok_or_else(|| {
@@ -176,32 +176,32 @@ impl FirstRows {
             })
         })?;
         Ok(Self {
-            told,
+            reported,
             random: RandomState::new(),
         })
     }
 
-    /// Whether nothing was told.
+    /// Whether nothing was specified.
     pub(crate) fn is_random(&self) -> bool {
-        self.told.is_empty()
+        self.reported.is_empty()
     }
 
-    /// Checks that there is a row of each archive, of which the numbers of rows are told.
+    /// Checks that the row of each archive exists, given the archives' numbers of rows.
     ///
     /// # Errors
     ///
-    /// Where there is one too few or too many, or one is no row of its archive.
+    /// If there are too few or too many numbers, or one is not a row of its archive.
     pub(crate) fn check(&self, archives: &[u64]) -> Result<(), Failure> {
-        if let [] | [_] = self.told[..] {
-        } else if self.told.len() != archives.len() {
+        if let [] | [_] = self.reported[..] {
+        } else if self.reported.len() != archives.len() {
             return Err(Failure::new(format!(
                 "--first-row: found {} numbers, expected one, or one for each of {} archives",
-                self.told.len(),
+                self.reported.len(),
                 archives.len()
             )));
         }
         for (index, rows) in archives.iter().enumerate() {
-            if let Some(row) = self.told_of(index)
+            if let Some(row) = self.reported_of(index)
                 && row >= *rows
             {
                 return Err(Failure::new(format!(
@@ -213,16 +213,16 @@ impl FirstRows {
         Ok(())
     }
 
-    fn told_of(&self, archive: usize) -> Option<u64> {
-        match self.told[..] {
+    fn reported_of(&self, archive: usize) -> Option<u64> {
+        match self.reported[..] {
             [row] => Some(row),
-            _ => self.told.get(archive).copied(),
+            _ => self.reported.get(archive).copied(),
         }
     }
 
-    /// The row of an archive of so many.
+    /// The row of an archive of `rows` rows.
     pub(crate) fn of(&self, archive: usize, rows: u64) -> u64 {
-        self.told_of(archive)
+        self.reported_of(archive)
             .unwrap_or_else(|| self.random.hash_one(archive) % rows.max(1))
     }
 }

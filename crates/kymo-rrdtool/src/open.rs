@@ -11,12 +11,12 @@ use crate::failure::reason;
 use crate::path::{path, shown};
 use crate::{Failure, Session};
 
-/// Opens a database to look at it, locked as long as that takes, so that nobody changes it meanwhile.
+/// Opens a database for reading, and keeps it locked meanwhile, so that it does not change.
 ///
 /// # Errors
 ///
-/// rrdtool's words where there is no such file or it cannot be opened or locked; kymo's, which tell the
-/// place, where it is no database or a damaged one.
+/// rrdtool's words where there is no such file or it cannot be opened or locked; kymo's, which name the
+/// place, if it is not a database or is damaged.
 pub(crate) fn with_source<T>(
     session: &mut Session<'_>,
     word: &[u8],
@@ -73,7 +73,7 @@ pub(crate) fn locked(word: &[u8], locking: Locking) -> Result<Bytes, Failure> {
     whole(word, opened)
 }
 
-/// The bytes of a file that is no database.
+/// The bytes of a file that is not a database.
 pub(crate) fn bytes(word: &[u8]) -> Result<Bytes, Failure> {
     let opened = Bytes::open(&path(word), Access::Sequential);
     whole(word, opened.map_err(|error| cannot_open(word, &error))?)

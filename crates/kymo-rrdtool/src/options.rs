@@ -68,7 +68,7 @@ impl Opt {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words<'a> {
     options: Vec<(&'static str, &'a [u8])>,
-    /// What is no option, in order.
+    /// Words that are not options, in order.
     pub operands: Vec<&'a [u8]>,
 }
 
@@ -191,7 +191,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// An empty list of words in the memory of another, whose words need not live as long; not in all of
+/// An empty list of words that reuses the memory of another, whose words may live shorter; not all of
 /// it, if those were many.
 pub(crate) fn emptied<'a>(mut words: Vec<&[u8]>) -> Vec<&'a [u8]> {
     /// More words than most lines have.
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_option_is_told() {
+    fn what_is_no_option_is_reported() {
         for (line, message) in [
             (["-q"], "invalid option -- 'q'"),
             (["-s"], "option requires an argument -- 's'"),

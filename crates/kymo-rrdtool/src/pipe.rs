@@ -17,9 +17,9 @@ const LONGEST_LINE: usize = 1 << 26;
 const KEPT: usize = 8 << 20;
 /// Bytes that are read at once.
 const AT_ONCE: usize = 1 << 16;
-/// The times of `OK` lines are told in hundredths of a second: they need not be fresher.
+/// The times of `OK` lines are given in hundredths of a second: they need not be fresher.
 const FRESH: Duration = Duration::from_millis(2);
-/// Files that are kept free for what is no update.
+/// Number of files that are kept free for what is not an update.
 const FREE: usize = 16;
 /// No more databases stay open than this.
 const MOST_FILES: usize = 1 << 13;
@@ -135,7 +135,7 @@ struct Pipe<'p, 'a> {
 }
 
 impl Pipe<'_, '_> {
-    /// Does what a line asks, and tells how that went. Tells whether there may be more lines.
+    /// Does what a line asks, and reports how that went. Returns whether there may be more lines.
     fn answer(&mut self, line: &mut [u8]) -> Result<bool, Failure> {
         let mut words = emptied(std::mem::take(&mut self.words));
         let done = match split(line, &mut words) {
@@ -163,7 +163,7 @@ impl Pipe<'_, '_> {
             [b"mkdir", rest @ ..] => {
                 let word = parameter("mkdir", rest)?;
                 std::fs::create_dir(path(word))
-                    .map_err(|error| Failure::new(told("mkdir ", word, ": ", &error)))
+                    .map_err(|error| Failure::new(reported("mkdir ", word, ": ", &error)))
             }
             [b"pwd", rest @ ..] => {
                 no_parameter("pwd", rest)?;
@@ -189,10 +189,10 @@ impl Pipe<'_, '_> {
     }
 
     fn change_directory(&mut self, word: &[u8]) -> Result<(), Failure> {
-        // The same words tell other files there.
+        // The same words name other files there.
         self.session.files.clear();
         std::env::set_current_dir(path(word))
-            .map_err(|error| Failure::new(told("chdir ", word, " ", &error)))
+            .map_err(|error| Failure::new(reported("chdir ", word, " ", &error)))
     }
 
     fn print_directory(&mut self) -> Result<(), Failure> {
@@ -205,7 +205,7 @@ impl Pipe<'_, '_> {
 
     /// Prints which directories and databases there are.
     fn list(&mut self) -> Result<(), Failure> {
-        let failed = |error| Failure::new(told("opendir ", b".", ": ", &error));
+        let failed = |error| Failure::new(reported("opendir ", b".", ": ", &error));
         let mut lines = vec![b"d .\n".to_vec(), b"d ..\n".to_vec()];
         let entries = std::fs::read_dir(Path::new(".")).map_err(failed)?;
         let mut found = Vec::new();
@@ -228,7 +228,7 @@ impl Pipe<'_, '_> {
     }
 }
 
-fn told(before: &str, word: &[u8], between: &str, error: &io::Error) -> String {
+fn reported(before: &str, word: &[u8], between: &str, error: &io::Error) -> String {
     format!("{before}{}{between}{}", shown(word), reason(error))
 }
 
@@ -250,7 +250,7 @@ fn parameter_count(command: &str) -> Failure {
     Failure::new(format!("invalid parameter count for {command}"))
 }
 
-/// Appends the words of a line, in its own memory. Tells whether that can be done: not where a
+/// Appends the words of a line, in its own memory. Returns whether that can be done: not where a
 /// quotation does not end.
 ///
 /// Spaces separate words, and nothing else does. What stands between two equal quotation marks,
@@ -302,12 +302,12 @@ fn split<'a>(line: &'a mut [u8], words: &mut Vec<&'a [u8]>) -> bool {
     quote.is_none()
 }
 
-/// The times that `OK` lines tell: of this process, in user mode and within the system, and since it
+/// The times that `OK` lines report: of this process, in user mode and within the system, and since it
 /// began.
 struct Times {
     began: Instant,
     /// When they were found out.
-    told: Option<Instant>,
+    reported: Option<Instant>,
     text: String,
 }
 
@@ -315,20 +315,20 @@ impl Times {
     fn new() -> Self {
         Self {
             began: Instant::now(),
-            told: None,
+            reported: None,
             text: String::new(),
         }
     }
 
     fn text(&mut self) -> &str {
         let now = Instant::now();
-        let fresh = self.told.is_some_and(|told| now - told < FRESH);
+        let fresh = self.reported.is_some_and(|reported| now - reported < FRESH);
         if !fresh {
             let (user, system) = kymo_io::cpu_times();
             let real = now - self.began;
             let [user, system, real] = [user, system, real].map(|time| time.as_secs_f64());
             self.text = format!("OK u:{user:.2} s:{system:.2} r:{real:.2}\n");
-            self.told = Some(now);
+            self.reported = Some(now);
         }
         &self.text
     }

@@ -199,9 +199,9 @@ impl<'a> Session<'a> {
         self.out.flush().map_err(Failure::Output)
     }
 
-    /// Tells something that is no failure.
+    /// Prints a warning: something that is not a failure.
     pub(crate) fn warn(&mut self, text: impl std::fmt::Display) {
-        // Nobody can be told that a warning is not seen.
+        // If a warning cannot be written, there is nowhere to report that.
         let _ = writeln!(self.warnings, "WARNING: {text}");
     }
 

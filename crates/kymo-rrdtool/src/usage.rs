@@ -1,4 +1,4 @@
-//! What is printed where somebody asks what can be written.
+//! The usage texts that are printed on request.
 
 use std::fmt::Write;
 

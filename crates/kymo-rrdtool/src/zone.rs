@@ -16,7 +16,7 @@ const MAX_ZONE: u64 = 1 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct LocalZone {
     zone: OnceLock<TimeZone>,
-    /// Whether `TZ` is read anew.
+    /// Whether `TZ` is reread each time.
     anew: bool,
 }
 
@@ -64,7 +64,7 @@ impl LocalZone {
         })
     }
 
-    /// A moment in local time; the nearest one that calendars know.
+    /// A time as local time; the nearest one that calendars know.
     pub(crate) fn zoned(&self, seconds: i64) -> jiff::Zoned {
         timestamp(seconds).to_zoned(self.zone().clone())
     }
@@ -79,7 +79,7 @@ impl LocalZone {
         Self::posix("GMT0").unwrap_or_else(Self::utc)
     }
 
-    /// Seconds that local time is ahead of UTC at a moment, and whether it is summer time.
+    /// Seconds that local time is ahead of UTC at a time, and whether it is summer time.
     pub(crate) fn offset(&self, seconds: i64) -> (i64, bool) {
         let info = self.zone().to_offset_info(timestamp(seconds));
         (info.offset().seconds().into(), info.dst().is_dst())
@@ -128,7 +128,7 @@ fn named() -> Option<TimeZone> {
     }
 }
 
-/// A moment that zones know: beyond their years, the first or last rule goes on.
+/// A time in the range of time zones: outside of it, the first or last rule applies.
 fn timestamp(seconds: i64) -> Timestamp {
     let (least, most) = (Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
     Timestamp::from_second(seconds.clamp(least, most)).unwrap_or_default()

@@ -52,7 +52,7 @@ impl Place {
         std::fs::read(self.path(name)).unwrap()
     }
 
-    /// Facts that `info` tells, but the name of the file.
+    /// Facts that `info` prints, except the name of the file.
     fn info(&self, name: &str) -> String {
         let info = self.ok(&format!("info @{name}"));
         info.lines()
@@ -61,7 +61,7 @@ impl Place {
             .collect()
     }
 
-    /// Rows that `dump` tells.
+    /// Rows that `dump` prints.
     fn rows(&self, name: &str) -> Vec<String> {
         let dump = self.ok(&format!("dump -n @{name}"));
         let rows = dump
@@ -83,7 +83,7 @@ fn filled(place: &Place, format: &str) {
 }
 
 #[test]
-fn a_new_database_is_as_it_was_told() {
+fn a_new_database_is_as_it_was_reported() {
     let place = Place::new();
     place.ok(CREATE);
     let one = place.bytes("a.rrd");
@@ -143,7 +143,7 @@ fn new_files_may_be_read_by_all() {
 }
 
 #[test]
-fn what_cannot_be_created_is_told() {
+fn what_cannot_be_created_is_reported() {
     let place = Place::new();
     let source = "DS:a:GAUGE:600:0:100";
     let archive = "RRA:AVERAGE:0.5:1:4";
@@ -371,7 +371,7 @@ fn a_file_that_another_writes_is_left_alone() {
     assert_eq!(place.fails("tune @a.rrd -h a:5"), "could not lock RRD");
 }
 
-/// That there is no file is found out at the end, too, and not only before much is done.
+/// The check that there is no file is also made at the end, not only before the work.
 #[test]
 fn a_file_that_comes_meanwhile_stays() {
     let place = Place::new();

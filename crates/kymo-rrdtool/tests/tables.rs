@@ -136,7 +136,7 @@ fn fetch_has_other_forms() {
 }
 
 #[test]
-fn fetch_tells_what_is_wrong() {
+fn fetch_reports_what_is_wrong() {
     for (line, message) in [
         ("fetch FILE", "Usage: rrdtool fetch <file> <CF> [options]"),
         (
@@ -297,7 +297,7 @@ fn xport_knows_definitions_of_all_kinds() {
 }
 
 #[test]
-fn xport_tells_what_is_wrong() {
+fn xport_reports_what_is_wrong() {
     const DEF: &str = "DEF:a=FILE:load:AVERAGE";
     for (words, message) in [
         ("", "can't make an xport without contents"),

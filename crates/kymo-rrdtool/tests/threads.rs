@@ -34,7 +34,7 @@ fn file(native: bool) -> Vec<u8> {
         .bytes
 }
 
-/// Readings that depend on the time alone, so that it does not matter whose is taken.
+/// Updates with readings that depend on the time alone, so that it does not matter whose update is taken.
 fn update(rrd: &mut Rrd<impl kymo_io::Storage>, number: i64) -> Result<(), UpdateError> {
     rrd.update(&Sample {
         time: Time::from_seconds(START + 10 * number),
@@ -42,7 +42,7 @@ fn update(rrd: &mut Rrd<impl kymo_io::Storage>, number: i64) -> Result<(), Updat
     })
 }
 
-/// Tells all times to all files, and how many were taken.
+/// Writes all times to all files, and counts how many were taken.
 fn write(paths: &[&Path], taken: &AtomicUsize) {
     let open = |path: &&Path| Rrd::open(Shared::open_locked(path, Locking::Wait).unwrap()).unwrap();
     let mut files: Vec<_> = paths.iter().map(open).collect();
@@ -75,7 +75,7 @@ fn nothing_is_lost_that_was_taken() {
         let taken = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for thread in 0..THREADS {
-                // Some write one file, some all of them.
+                // Some threads write one file, others all of them.
                 let mine = if thread % 2 == 0 {
                     &paths[..1]
                 } else {
@@ -85,7 +85,7 @@ fn nothing_is_lost_that_was_taken() {
                 scope.spawn(move || write(mine, taken));
             }
         });
-        // The times of a thread rise, but another may have been ahead: then none of its is taken.
+        // The times of a thread rise, but another may have been ahead: then none of its updates is accepted.
         let taken = taken.into_inner();
         assert!((paths.len()..=paths.len() * TIMES as usize).contains(&taken));
         for path in paths {

@@ -21,20 +21,20 @@ use crate::network::{self, Receiver};
 use crate::store::{Log, LogOf, Store};
 use crate::{csv, plain};
 
-/// Where collectd's types are unless told otherwise.
+/// The default path of collectd's types.
 pub const TYPES_DB: &str = "/usr/share/collectd/types.db";
-/// From one list to the next, where neither sender nor configuration tells.
+/// The time from one list to the next, if neither sender nor configuration specifies it.
 pub const INTERVAL: u64 = 10;
 
 /// What collectd's clients are offered, and what becomes of their values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Files with the types of values. Unless told, that of collectd if there is one; where there is none,
+    /// Files with the types of values. By default, that of collectd if there is one; where there is none,
     /// the types on the wire decide.
     pub types_db: Vec<PathBuf>,
-    /// From one list to the next, where senders do not tell.
+    /// The time from one list to the next, if senders do not specify it.
     pub interval: CdTime,
-    /// The name of this machine, for lists without a host; that of the system unless told.
+    /// The name of this machine, for lists without a host; by default, that of the system.
     pub host: Option<String>,
     /// How many names may be known at a time.
     pub most_series: usize,
@@ -52,12 +52,12 @@ pub struct Options {
     pub unixsock: config::Listen,
     /// What is sent on.
     pub forward: forward::Options,
-    /// What a `collectd.conf` says that is not followed, to be told.
+    /// What a `collectd.conf` says that is not followed, to be reported.
     pub ignored: Vec<String>,
 }
 
 impl Default for Options {
-    /// Databases below the directory of the store, and nobody who could send anything.
+    /// Databases below the directory of the store, and no senders.
     fn default() -> Self {
         Self {
             types_db: Vec::new(),
@@ -97,7 +97,7 @@ pub struct Plan {
 
 impl Collectd {
     /// Begins to serve, also clients at sockets for the text protocol, and what comes at sockets for datagrams
-    /// that somebody else has bound.
+    /// that were bound elsewhere.
     ///
     /// # Errors
     ///
@@ -109,16 +109,16 @@ impl Collectd {
         store: &Arc<Store>,
         log: &Log,
     ) -> Result<Self, String> {
-        let told = |error: io::Error| error.to_string();
-        let forwarder = Forwarder::start(&options.forward, log).map_err(told)?;
+        let reported = |error: io::Error| error.to_string();
+        let forwarder = Forwarder::start(&options.forward, log).map_err(reported)?;
         let ingest = lists(options, types(&options.types_db)?, forwarder);
-        tell(options, &ingest, log);
-        let ingest = Ingest::start(ingest, Arc::clone(store), Arc::clone(log)).map_err(told)?;
+        report(options, &ingest, log);
+        let ingest = Ingest::start(ingest, Arc::clone(store), Arc::clone(log)).map_err(reported)?;
         ingest.set_idle_timeout(options.unixsock.idle_timeout);
         let counters = Arc::<plain::Counters>::default();
         let most = options.unixsock.connections;
         let begun = Receiver::start_with(&options.network, handed, &ingest, log)
-            .map_err(told)
+            .map_err(reported)
             .and_then(|receiver| {
                 let server = plain::serve(sockets, most, &ingest, &counters);
                 Ok((receiver, server.map_err(|error| reason(&error))?))
@@ -144,13 +144,13 @@ impl Collectd {
     }
 
     /// Prepares that it serves as other options say. Types are read again; where their files are the same
-    /// and now wrong, that is told, and the types before hold on.
+    /// and now wrong, that is reported, and the types before hold on.
     ///
     /// # Errors
     ///
     /// Why it cannot, as a message.
     pub fn plan(&self, options: &Options) -> Result<Plan, String> {
-        let told = |error: io::Error| error.to_string();
+        let reported = |error: io::Error| error.to_string();
         let (before, log) = (self.options(), &self.log.0);
         let now = self.ingest.options();
         let types = match types(&options.types_db) {
@@ -165,12 +165,17 @@ impl Collectd {
         };
         let forwarder = match &now.forwarder {
             Some(forwarder) if before.forward == options.forward => Arc::clone(forwarder),
-            Some(forwarder) => forwarder.successor(&options.forward, log).map_err(told)?,
-            None => Forwarder::start(&options.forward, log).map_err(told)?,
+            Some(forwarder) => forwarder
+                .successor(&options.forward, log)
+                .map_err(reported)?,
+            None => Forwarder::start(&options.forward, log).map_err(reported)?,
         };
         let ingest = lists(options, types, forwarder);
-        ingest.check(self.ingest.store()).map_err(told)?;
-        let receiver = self.receiver.plan(&options.network, log).map_err(told)?;
+        ingest.check(self.ingest.store()).map_err(reported)?;
+        let receiver = self
+            .receiver
+            .plan(&options.network, log)
+            .map_err(reported)?;
         Ok(Plan {
             options: options.clone(),
             ingest,
@@ -182,7 +187,7 @@ impl Collectd {
     pub fn take(&self, plan: Plan) {
         let mut options = self.options();
         if *options != plan.options {
-            tell(&plan.options, &plan.ingest, &self.log.0);
+            report(&plan.options, &plan.ingest, &self.log.0);
         }
         let before = self.ingest.options();
         let is_followed = |it: &Arc<Forwarder>| {
@@ -223,8 +228,8 @@ fn lists(options: &Options, types: Option<TypesDb>, forwarder: Arc<Forwarder>) -
     }
 }
 
-/// Tells what is not as it might be meant.
-fn tell(options: &Options, ingest: &ingest::Options, log: &Log) {
+/// Warns of settings that may not be as intended.
+fn report(options: &Options, ingest: &ingest::Options, log: &Log) {
     let ignored = options.ignored.iter();
     ignored.for_each(|line| log(Level::Warning, line));
     let sends_on = !options.forward.servers.is_empty();
@@ -269,14 +274,14 @@ impl Source for Collectd {
     }
 
     fn flush(&self) {
-        // It tells what it cannot write.
+        // It reports what it cannot write.
         let _ = self.ingest.flush(None);
     }
 
     fn stop(&self) {
         self.receiver.stop();
         self.server.stop();
-        // Nobody gives it anything any more.
+        // Nothing is handed to it any longer.
         if let Some(forwarder) = &self.ingest.options().forwarder {
             forwarder.close();
         }

@@ -1,7 +1,7 @@
 //! A `collectd.conf`, as far as it says what the daemon does, too.
 //!
 //! Of the plugins network, unixsock, rrdtool, rrdcached and csv, where they are loaded. Whatever else
-//! is in the file is told with its line, and not followed.
+//! is in the file is reported with its line, and not followed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::network::Listen;
 
 type Wrong = Box<Diagnostic>;
 
-/// Where collectd's socket is unless told otherwise.
+/// The default path of collectd's socket.
 const SOCKET: &str = "/var/run/collectd-unixsock";
 
 /// Reads a file into options. What is in it and not followed is given back, a line each.
@@ -107,7 +107,7 @@ impl Reader<'_> {
                 self.loads_all = item.boolean()?;
             }
         }
-        // Without a plugin that writes them, there are no databases.
+        // Without a plugin that writes databases, there are none.
         let has = |plugins: &[&str]| self.plugins.iter().any(|it| plugins.contains(&it.as_str()));
         options.databases = has(&["rrdtool", "rrdcached"]).then(Databases::default);
         let sockets = has(&["unixsock"]);
@@ -258,7 +258,7 @@ impl Reader<'_> {
                 "socketgroup" => {
                     options.unixsock.access.group = Some(item.text()?.to_string());
                 }
-                // A socket at which nobody listens any more is always replaced.
+                // A socket that nothing listens on is always replaced.
                 "deletesocket" => {
                     item.boolean()?;
                 }
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_followed_is_told_with_its_line() {
+    fn what_is_not_followed_is_reported_with_its_line() {
         let text = "FQDNLookup false\nLoadPlugin cpu\nLoadPlugin network\n<Plugin network>\n\
             ReportStats true\nCacheFlush 3\n</Plugin>\n<Plugin csv>\nDataDir \"/x\"\n</Plugin>\n\
             <Plugin cpu>\nReportByState true\n</Plugin>\n";

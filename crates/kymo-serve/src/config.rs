@@ -1,4 +1,4 @@
-//! What the daemon shall do: a file in TOML.
+//! The configuration of the daemon: a TOML file.
 //!
 //! ```toml
 //! data = "/var/lib/kymo"
@@ -34,7 +34,7 @@ use crate::store::Timing;
 use crate::{journal, query, rrdcached};
 pub(crate) use section::Section;
 
-/// What the daemon shall do.
+/// The configuration of the daemon.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The directory that databases are in; relative paths of clients are below it.
@@ -74,9 +74,9 @@ pub struct Config {
 pub struct Write {
     /// How long they are kept in memory.
     pub timeout: Duration,
-    /// Up to so much longer.
+    /// Maximum additional time.
     pub jitter: Duration,
-    /// How often everything is written, and the journal begins anew.
+    /// How often everything is written, and a new journal is begun.
     pub flush: Duration,
     /// The number of threads.
     pub threads: usize,
@@ -84,7 +84,7 @@ pub struct Write {
     pub open_files: usize,
     /// How many bytes of updates may be kept.
     pub most_pending: usize,
-    /// Updates whose time is further ahead of this machine's clock are refused.
+    /// Maximum time that updates may be ahead of this machine's clock; others are refused.
     pub future_limit: Duration,
     /// How long a client may suspend writing of a database.
     pub suspend_limit: Duration,
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn what_is_wrong_is_reported_with_its_place() {
         for (text, problem) in [
             ("", "there is no `data`, the directory of databases"),
             (

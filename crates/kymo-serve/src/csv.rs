@@ -1,7 +1,7 @@
 //! Files of comma-separated values, as collectd's csv plugin writes them: one a day for each name.
 //!
 //! `HOST/PLUGIN-INSTANCE/TYPE-INSTANCE-YYYY-MM-DD` begins with a line `epoch,SOURCE,...`; a list is a line with its time
-//! to ten decimals, which tell every unit of 2^-30 s from its neighbours, and its values with
+//! to ten decimals, which distinguish every unit of 2^-30 s from its neighbours, and its values with
 //! as many digits as they need. The day is that of the list's time, in local time.
 
 use std::fmt;

@@ -45,20 +45,20 @@ pub type Configure<'a> = &'a dyn Fn() -> Result<Config, String>;
 ///
 /// Why it cannot begin, or that something was lost at the end, as a message.
 pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), String> {
-    let told = |error: io::Error| reason(&error);
+    let reported = |error: io::Error| reason(&error);
     raise_open_files();
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1]).map_err(told)?;
-    let (tell, wishes) = channel();
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1]).map_err(reported)?;
+    let (report, wishes) = channel();
     std::thread::spawn(move || {
         for signal in signals.forever() {
-            if tell.send(signal).is_err() {
+            if report.send(signal).is_err() {
                 return;
             }
         }
     });
     let data_lock = lock_data(&config.data)?;
     warn_of_directory(&config.data, log);
-    let store = Store::open(options(&config, log)).map_err(told)?;
+    let store = Store::open(options(&config, log)).map_err(reported)?;
     let data_lock = match data_lock {
         None => lock_data(&config.data)?,
         lock => lock,
@@ -88,7 +88,7 @@ pub fn run(config: Config, configure: Configure<'_>, log: &Log) -> Result<(), St
     }
     daemon.notify(&[NotifyState::Ready]);
 
-    // A daemon that hangs does not answer systemd, which then starts it anew.
+    // If the daemon hangs, it does not answer systemd, which then restarts it.
     let patience = sd_notify::watchdog_enabled().map(|patience| patience / 3);
     loop {
         let wish = match patience {
@@ -241,7 +241,7 @@ impl Daemon {
     }
 
     /// Binds a socket of this machine for metrics, where the system has a directory for such. Another daemon may have
-    /// it already: that is no reason not to begin.
+    /// it already: then this one starts without it.
     fn bind_own_metrics(&self, listen: &Listen) -> Option<(&'static str, Address, Arc<Socket>)> {
         let address = Address::Unix(runtime_directory()?.join(METRICS_SOCKET));
         let there = self.bound.iter().find(|(_, taken, _)| *taken == address);
@@ -452,7 +452,7 @@ impl Daemon {
         self.notify(&[NotifyState::Ready]);
     }
 
-    /// Does what a configuration says, or tells why that is not possible, and goes on with the one before.
+    /// Applies a configuration, or returns why that is not possible and keeps the one before.
     fn take(&mut self, config: Config) -> Result<(), String> {
         let config = self.complete(config);
         // All that may be impossible comes first.
@@ -501,7 +501,7 @@ impl Daemon {
             expiry.change(&self.config.expire);
         }
         self.retain();
-        // The files of sockets where nobody listens any more are removed.
+        // Removes the files of sockets that nothing listens on.
         drop(bound_before);
         let now = &self.config;
         let write = &now.write;
@@ -538,7 +538,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Tells systemd, if it has started the daemon.
+    /// Notifies systemd, if it has started the daemon.
     fn notify(&self, state: &[NotifyState<'_>]) {
         if let Err(error) = sd_notify::notify(state) {
             (self.log)(
@@ -548,7 +548,7 @@ impl Daemon {
         }
     }
 
-    /// Answers what has come, writes all that is pending, and ends. Tells whether all is kept.
+    /// Answers what has come, writes all that is pending, and ends. Returns whether all is kept.
     fn end(&mut self) -> bool {
         if let Some(metrics) = self.metrics.take() {
             metrics.stop();

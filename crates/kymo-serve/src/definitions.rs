@@ -12,9 +12,9 @@ use kymo_time::CdTime;
 /// What new databases are like. The names in parentheses are those of collectd's options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definitions {
-    /// Seconds of a step; the interval of the values unless told (`StepSize`).
+    /// Seconds of a step; by default, the interval of the values (`StepSize`).
     pub step: Option<u64>,
-    /// Seconds without a value after which there is none; unless told, two steps where these are told,
+    /// Seconds without a value after which there is none; by default, two steps if the step is set,
     /// else two intervals (`HeartBeat`).
     pub heartbeat: Option<u64>,
     /// The least rows of an archive (`RRARows`).
@@ -44,7 +44,7 @@ const LONGEST_STEP: u64 = 31_622_400;
 const FUNCTIONS: [&str; 3] = ["AVERAGE", "MIN", "MAX"];
 
 impl Definitions {
-    /// The definition for values of some sources, from one moment on in an interval.
+    /// The definition for values of some sources that arrive from a time on, at an interval.
     ///
     /// A step has a second at least: values that come faster are consolidated.
     ///

@@ -119,7 +119,7 @@ pub struct Head {
 /// How long a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BodyLength {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
     /// It comes in parts, each with its length.
     Chunked,

@@ -10,7 +10,7 @@ use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
 /// Locks a directory of databases: another daemon would not know of the updates that this one has in memory. `None` if
-/// the directory does not exist, or its file system has no such locks.
+/// Locks a directory of databases: another daemon would not know of updates in the memory of this one. `None` if
 ///
 /// # Errors
 ///
@@ -75,7 +75,7 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // Somebody else may have written or removed it.
+        // Another process may have written or removed it.
         if std::fs::read(&self.path).is_ok_and(|text| text == text_of_this().as_bytes()) {
             let _ = std::fs::remove_file(&self.path);
         }

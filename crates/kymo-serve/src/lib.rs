@@ -13,7 +13,7 @@
 //! * [`http`]: a small server of HTTP; `tokens`: who may ask there;
 //! * [`query`]: Prometheus' HTTP API and Graphite's, over all databases;
 //! * [`metrics`]: what the daemon tells of itself; [`log`]: messages for people;
-//! * [`config`], [`daemon`]: what it shall do, and its life.
+//! * [`config`], [`daemon`]: its configuration, and its lifecycle.
 //!
 //! Sources are modules beside these: each gives a [`Store`](store::Store) what it receives. Threads are
 //! those of the standard library, and sockets block: a slow client holds up its own thread only.

@@ -4,11 +4,11 @@ use std::io::{self, Read};
 
 use memchr::memchr;
 
-/// Reads lines of a bounded length. One that is longer is passed over, and told as such.
+/// Reads lines of a bounded length. One that is longer is skipped, and reported as such.
 #[derive(Debug)]
 pub struct Lines {
     buffer: Vec<u8>,
-    /// The bytes that were read and not yet told.
+    /// Where the bytes begin that were read and not yet returned.
     begin: usize,
     end: usize,
     /// Whether the line at hand is too long.
@@ -25,7 +25,7 @@ pub enum ReadLine<'a> {
 }
 
 impl Lines {
-    /// Reads lines of less than so many bytes.
+    /// Reads lines of less than `most` bytes.
     pub fn new(most: usize) -> Self {
         Self {
             buffer: vec![0; most],
@@ -55,7 +55,7 @@ impl Lines {
         Some(ReadLine::Line(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 
-    /// Reads more, and tells whether there was more.
+    /// Reads more, and returns whether there was more.
     ///
     /// # Errors
     ///
@@ -86,19 +86,19 @@ mod tests {
         let text = b"one\ntwo\r\n\n0123456789abcdef\nlast\nnot ended".as_slice();
         for piece in 1..text.len() {
             let mut lines = Lines::new(12);
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             for mut from in text.chunks(piece) {
                 while !from.is_empty() {
                     assert!(lines.read(&mut from).unwrap());
                     while let Some(line) = lines.next_line() {
-                        told.push(match line {
+                        reported.push(match line {
                             ReadLine::Line(line) => String::from_utf8_lossy(line).into_owned(),
                             ReadLine::TooLong => "too long".into(),
                         });
                     }
                 }
             }
-            assert_eq!(told, ["one", "two", "", "too long", "last"], "{piece}");
+            assert_eq!(reported, ["one", "two", "", "too long", "last"], "{piece}");
             assert!(!lines.read(&mut b"".as_slice()).unwrap());
         }
     }

@@ -93,7 +93,7 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// `AddrInUse` where another listens there, or the path is no socket; those of the system.
+    /// `AddrInUse` if another process listens there, or the path is not a socket; those of the system.
     pub fn bind(address: &Address, access: &Access) -> io::Result<Self> {
         match address {
             Address::Tcp(host, port) => {
@@ -171,7 +171,7 @@ impl AsFd for Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if let Self::Unix(_, Some(path)) = self {
-            // Somebody else may have removed it.
+            // Another process may have removed it.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -200,7 +200,7 @@ pub(crate) fn bind_datagrams(path: &Path, access: &Access) -> io::Result<UnixDat
     Ok(socket)
 }
 
-/// Removes a socket at which nobody listens any more.
+/// Removes a socket that nothing listens on.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let is_socket = match path.symlink_metadata() {
         Ok(there) => there.file_type().is_socket(),
@@ -394,7 +394,7 @@ impl Write for Stream {
     }
 }
 
-/// Tells threads that wait at sockets when they are to end: see [`Stop::wait`].
+/// Notifies threads that wait at sockets when they are to end: see [`Stop::wait`].
 #[derive(Debug)]
 pub struct Stop(PipeReader);
 
@@ -415,7 +415,7 @@ pub fn stop() -> io::Result<(Running, Stop)> {
 }
 
 impl Stop {
-    /// Waits until something can be read, and tells whether that is so: if not, it is time to end.
+    /// Waits until something can be read, and returns whether that is so: if not, it is time to end.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Messages that anybody on the network can cause, and so are not all told.
+//! Messages that anybody on the network can cause, and so are not all logged.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use crate::log::{Level, Log};
 
-/// So many are told in a period.
+/// The number of messages that are logged in a period.
 const TOLD: u32 = 10;
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Tells a few messages, and how many there were beside.
+/// Logs a few messages, and the number of the others.
 pub(crate) struct LogLimiter {
     log: Log,
     state: Mutex<State>,
@@ -18,7 +18,7 @@ pub(crate) struct LogLimiter {
 
 struct State {
     begun: Instant,
-    told: u32,
+    reported: u32,
     more: u64,
 }
 
@@ -26,7 +26,7 @@ impl LogLimiter {
     pub(crate) fn new(log: Log) -> Self {
         let state = State {
             begun: Instant::now(),
-            told: 0,
+            reported: 0,
             more: 0,
         };
         Self {
@@ -35,8 +35,8 @@ impl LogLimiter {
         }
     }
 
-    /// Tells a message, unless there were many in the last seconds.
-    pub(crate) fn tell(&self, message: fmt::Arguments<'_>) {
+    /// Logs a message, unless there were many in the last seconds.
+    pub(crate) fn report(&self, message: fmt::Arguments<'_>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.begun.elapsed() >= PERIOD {
             if state.more > 0 {
@@ -45,10 +45,10 @@ impl LogLimiter {
                     &format!("{} messages like these were not logged", state.more),
                 );
             }
-            (state.begun, state.told, state.more) = (Instant::now(), 0, 0);
+            (state.begun, state.reported, state.more) = (Instant::now(), 0, 0);
         }
-        match state.told < TOLD {
-            true => state.told += 1,
+        match state.reported < TOLD {
+            true => state.reported += 1,
             false => {
                 state.more += 1;
                 return;
@@ -72,13 +72,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn not_all_are_told() {
-        let told = Arc::new(Mutex::new(0));
-        let count = Arc::clone(&told);
+    fn not_all_are_reported() {
+        let reported = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&reported);
         let log_limiter = LogLimiter::new(Arc::new(move |_, _| *count.lock().unwrap() += 1));
         for number in 0..100 {
-            log_limiter.tell(format_args!("{number}"));
+            log_limiter.report(format_args!("{number}"));
         }
-        assert_eq!(*told.lock().unwrap(), TOLD);
+        assert_eq!(*reported.lock().unwrap(), TOLD);
     }
 }

@@ -1,4 +1,4 @@
-//! What the daemon tells of itself: the text format of Prometheus, by HTTP.
+//! What the daemon reports about itself: the text format of Prometheus, by HTTP.
 
 use std::fmt::{Display, Write as _};
 use std::io::{self, Read, Write};
@@ -314,7 +314,7 @@ impl Page {
         let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
         let cpu = seconds(usage.user_time()) + seconds(usage.system_time());
         self.counter("cpu_seconds_total", "CPU time used.", cpu);
-        // Linux tells kilobytes.
+        // Linux reports kilobytes.
         let most = usage.max_rss().saturating_mul(1024);
         self.gauge("most_resident_bytes", "The most memory used so far.", most);
     }
@@ -405,7 +405,7 @@ mod tests {
     fn a_request_has_one_end() {
         let (mut stream, mut client) = Stream::pair().unwrap();
         let slow = std::thread::spawn(move || {
-            // Until nobody reads any more.
+            // Until the other end stops reading.
             while client.write_all(b"x").is_ok() {
                 std::thread::sleep(Duration::from_millis(5));
             }

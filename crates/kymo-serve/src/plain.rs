@@ -36,7 +36,7 @@ pub struct Counters {
     pub errors: AtomicU64,
 }
 
-/// Begins to serve clients at some sockets, no more than so many at a time.
+/// Begins to serve clients at some sockets, at most `most` at a time.
 ///
 /// # Errors
 ///
@@ -83,7 +83,7 @@ impl Client {
             match stream.read(&mut piece) {
                 Ok(0) => {
                     is_open = false;
-                    // Of a line that the daemon has cut off, nobody knows how it would have ended.
+                    // It is unknown how a line that the daemon cut off would have ended.
                     if !stream.is_cut() {
                         lines.end();
                     }
@@ -125,7 +125,7 @@ impl Client {
     fn send(&mut self, stream: &mut Stream) -> io::Result<()> {
         let acknowledged = std::mem::take(&mut self.acknowledged);
         if let Err(problem) = self.session.commit() {
-            // Nobody can tell which of the values would be lost: none is acknowledged.
+            // It is unknown which of the values would be lost: none is acknowledged.
             self.ingest.complain(format_args!("unixsock: {problem}"));
             let error = Reply::error(problem).to_string();
             self.counters

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use foldhash::{HashMap, HashMapExt};
 
-/// So many are told apart; those that come later share one account.
+/// At most this many senders are distinguished; later ones share one account.
 const MOST_SENDERS: usize = 1 << 16;
 
 /// Accounts of senders.

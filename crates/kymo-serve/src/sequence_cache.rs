@@ -69,7 +69,7 @@ impl<T> SequenceCache<T> {
         Some(place)
     }
 
-    /// Gives a name what it has from now on, and tells its place.
+    /// Sets the value of a name, and returns its position.
     pub(crate) fn insert(&mut self, name: &[u8], value: T) -> usize {
         let place = match self.places.get(name) {
             Some(&place) => {

@@ -1,4 +1,4 @@
-//! The names and labels of databases whose paths do not say them.
+//! The names and labels of databases whose paths do not contain them.
 //!
 //! A file in the data directory has a line for each: the path relative to the directory, the name, and labels with their
 //! values, separated by tabs. None of these has a control character. Lines are appended before a database is created,

@@ -1,7 +1,7 @@
 //! Locks that go on when a thread has panicked.
 //!
-//! What a lock of this crate guards is changed in steps none of which leaves it in a state that others could
-//! not go on from, so that poison tells nothing.
+//! The data behind a lock of this crate changes in steps, none of which leaves it in a state that others could
+//! not go on from, so that poison means nothing.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -11,7 +11,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until somebody tells that something has changed, and has the lock again.
+/// Waits for a notification that something has changed, and takes the lock again.
 pub(crate) fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     changed.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }

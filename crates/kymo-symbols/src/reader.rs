@@ -19,7 +19,7 @@ thread_local! {
 /// others, as deep as a file says.
 const MOST_STACK: usize = 384 << 10;
 
-/// Runs `work` with a limit: once so many bytes were read, or so much of the stack is used, all reads fail.
+/// Runs `work` with a limit: after `budget` bytes are read, or `MOST_STACK` bytes of the stack used, all reads fail.
 /// Returns what is left of the bytes, too.
 pub(crate) fn with_budget<T>(budget: u64, work: impl FnOnce() -> T) -> (T, u64) {
     let before = (BUDGET.replace(budget), STACK.replace(stack_place()));

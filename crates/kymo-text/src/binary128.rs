@@ -16,7 +16,7 @@ pub struct Binary128 {
 impl Binary128 {
     /// Exponent of the smallest numbers.
     pub(crate) const MIN_EXPONENT: i32 = -16_494;
-    /// Exponent of what is no number.
+    /// Exponent of infinities and NaNs.
     const SPECIAL: i32 = 0x7fff - 1 + Self::MIN_EXPONENT;
 
     /// The number with these bits.

@@ -52,7 +52,7 @@ fn plain(text: &[u8], word: impl Fn(u64) -> bool, byte: impl Fn(u8) -> bool) -> 
         .take_while(|&&chunk| !word(u64::from_le_bytes(chunk)))
         .count()
         * 8;
-    // What is left of a text without anything special: its last eight bytes tell, or of a
+    // The rest of a text without anything special: its last eight bytes are checked, or for a
     // shorter one its first four and its last four.
     let last = match (
         text.last_chunk::<8>(),

@@ -17,7 +17,7 @@ pub(crate) struct Digits {
 /// How many digits are wanted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wanted {
-    /// As few as tell the number from those next to it. `narrow` says that the next lower
+    /// As few as distinguish the number from those next to it. `narrow` says that the next lower
     /// one is only half as far as the next higher one.
     Shortest { narrow: bool },
     /// That many, correctly rounded, ties to even.

@@ -56,7 +56,7 @@ fn six_by_power(value: f64) -> Option<Six> {
     Some((digits as u32, exponent))
 }
 
-/// So many decimal digits (16 at most) of a positive number, ties to even, and the power of ten of
+/// The first `COUNT` decimal digits (at most 16) of a positive number, ties to even, and the power of ten of
 /// the first one. The mantissa is multiplied by a power of ten in 128 bits. `None` where what is cut
 /// off leaves the last digit open, or where the power is not in [`FIVES`].
 #[inline]
@@ -237,7 +237,7 @@ impl Line {
         };
     }
 
-    /// Appends a finite number with as few digits as tell it from its neighbours, in a
+    /// Appends a finite number with as few digits as distinguish it from its neighbours, in a
     /// form that JSON takes. `bits` is the size it was recorded with: its neighbours are
     /// those of 16, 32 or 64 bits.
     #[inline]
@@ -274,7 +274,7 @@ impl Line {
         self.shortest_digits(&exact::digits(mantissa as u128, exponent, wanted));
     }
 
-    /// Appends a finite number of 128 bits with as few digits as tell it from its
+    /// Appends a finite number of 128 bits with as few digits as distinguish it from its
     /// neighbours, in a form that JSON takes.
     pub fn shortest128(&mut self, value: Binary128) {
         if value.negative {

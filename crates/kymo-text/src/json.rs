@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The next byte that is no blank; `None` at the end.
+    /// The next byte that is not a blank; `None` at the end.
     #[inline]
     pub fn peek(&mut self) -> Option<u8> {
         loop {

@@ -3,7 +3,7 @@
 /// Text in the making.
 ///
 /// The bytes behind the text are initialised, so that a short piece is copied as a block
-/// of fixed size, which costs no call, and only the length tells how much of it counts.
+/// of fixed size, which costs no call, and only the length determines how much of it counts.
 #[derive(Clone, Debug)]
 pub struct Line {
     bytes: Vec<u8>,
@@ -33,7 +33,7 @@ impl Line {
     }
 
     /// Bounds what is appended from here on, roughly: of more than `most` bytes the first ones
-    /// are dropped, so that memory is bounded too, and [`Line::is_cut`] tells so.
+    /// are dropped, so that memory is bounded too, and [`Line::is_cut`] reports it.
     #[inline]
     pub fn bound(&mut self, most: usize) {
         self.begin = self.len;
@@ -82,7 +82,7 @@ impl Line {
         self.bytes.len()
     }
 
-    /// Whether there is no text.
+    /// Whether the text is empty.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -208,13 +208,13 @@ impl Stamp {
         stamp
     }
 
-    /// Whether there is no text.
+    /// Whether the text is empty.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0 && self.long.is_none()
     }
 
-    /// Whether it is copied as one block, and takes no memory beside itself.
+    /// Whether it is copied as one block and owns no other memory.
     #[inline]
     pub const fn is_short(&self) -> bool {
         self.long.is_none()

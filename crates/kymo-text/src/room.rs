@@ -167,7 +167,7 @@ impl Room<'_> {
     pub fn hex_digits(&mut self, value: u32, least: u32) {
         let len = (32 - value.leading_zeros()).div_ceil(4).max(least).min(8);
         let digits = eight_hex(value, b'a');
-        // Shifted by all of its bits where there are no digits.
+        // Shifted by all of its bits if there are no digits.
         let shift = 8 * (8 - len);
         self.piece(&digits.unbounded_shl(shift).to_be_bytes(), len as usize);
     }

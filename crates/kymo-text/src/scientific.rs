@@ -145,7 +145,7 @@ impl Line {
     }
 
     /// Appends a number as C's `%.DIGITSe` does: correctly rounded, ties to even, at least
-    /// two digits of exponent; what is no number is `nan`, `inf` and `-inf`.
+    /// two digits of exponent; NaNs and infinities are `nan`, `inf` and `-inf`.
     pub fn scientific(&mut self, value: f64, digits: usize) {
         if !value.is_finite() {
             return self.fixed(value);

@@ -6,8 +6,8 @@ use kymo_machine::Number;
 
 use crate::{Date, date_of_days, days_of_date};
 
-/// A moment or a duration as collectd counts it: units of 2^-30 seconds, a little less than a
-/// nanosecond, in 64 bits. As a moment it counts from 1970-01-01T00:00:00Z and ends in 2514.
+/// A timestamp or a duration as collectd counts it: units of 2^-30 seconds, a little less than a
+/// nanosecond, in 64 bits. As a timestamp it counts from 1970-01-01T00:00:00Z and ends in 2514.
 ///
 /// Every conversion rounds as collectd's own does (its `utils_time.h`), and is an error where
 /// that goes round or is not defined. Nanoseconds survive the way to a `CdTime` and back, most
@@ -32,15 +32,15 @@ const BITS: u32 = 30;
 const SECOND: u64 = 1 << BITS;
 const FRACTION: u64 = SECOND - 1;
 const HALF: u64 = SECOND / 2;
-/// Decimals that tell every unit from its neighbours.
+/// Decimals that distinguish every unit from its neighbours.
 const LOSSLESS: u32 = 10;
 
 /// Why something is no [`CdTime`], or a [`CdTime`] nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CdTimeError {
-    /// The text is no number, or something follows it.
+    /// The text is not a number, or something follows the number.
     NotANumber,
-    /// The text is no date and time as RFC 3339 writes them.
+    /// The text is not a date and time in the format of RFC 3339.
     NotADate,
     /// Not a number, or infinite.
     NotFinite,
@@ -70,7 +70,7 @@ impl std::error::Error for CdTimeError {}
 impl CdTime {
     /// The epoch, or no time at all.
     pub const ZERO: Self = Self(0);
-    /// The latest moment.
+    /// The latest time.
     pub const MAX: Self = Self(u64::MAX);
     /// Units in a second.
     pub const TICKS_PER_SECOND: u64 = SECOND;
@@ -193,7 +193,7 @@ impl CdTime {
     ///
     /// # Errors
     ///
-    /// What is no number from end to end, not finite, negative, or out of range.
+    /// The text is not just a number, or the number is not finite, is negative, or is out of range.
     pub fn from_user(text: &str) -> Result<Self, CdTimeError> {
         let number = Number::parse(text).map_err(|_| CdTimeError::NotANumber)?;
         let seconds = number.value();
@@ -288,7 +288,7 @@ impl CdTime {
         self.0 as f64 / SECOND as f64
     }
 
-    /// The double of the seconds with so many decimals (at most 10), as C's `%.Nf` prints it.
+    /// Returns the seconds, as a double, with `decimals` decimals (at most 10), as C's `%.Nf` prints them.
     pub fn fixed(self, decimals: u32) -> String {
         // As a double the count is still an integer.
         decimal(self.0 as f64 as u128, decimals, |is_odd, rest| {
@@ -296,7 +296,7 @@ impl CdTime {
         })
     }
 
-    /// The seconds with ten decimals, which is enough to tell every unit from its neighbours:
+    /// The seconds with ten decimals, which is enough to distinguish every unit from its neighbours:
     /// [`from_decimal`](Self::from_decimal) reads the same time back. They are rounded up, so that
     /// who cuts off, as [`from_user`](Self::from_user) does, comes back to it, too, as far as a
     /// double has its digits.
@@ -317,7 +317,7 @@ impl CdTime {
         }
     }
 
-    /// The moment so much later; `None` beyond the last one.
+    /// Returns the time that is later by `duration`, or `None` if it is beyond the last one.
     pub const fn checked_add(self, duration: Self) -> Option<Self> {
         match self.0.checked_add(duration.0) {
             Some(ticks) => Some(Self(ticks)),
@@ -353,7 +353,7 @@ impl CdTime {
     ///
     /// # Errors
     ///
-    /// What is written otherwise, is no date, or lies before 1970 or after 2514.
+    /// The text has another form, is not a date, or lies before 1970 or after 2514.
     pub fn from_rfc3339(text: &str) -> Result<Self, CdTimeError> {
         let wrong = CdTimeError::NotADate;
         let (date, rest) = text.split_once(['T', 't', ' ']).ok_or(wrong)?;
@@ -413,7 +413,7 @@ fn date_and_second(seconds: u64) -> (String, String) {
     )
 }
 
-/// Numbers of so many digits with a separator between them.
+/// Parses numbers with the given numbers of digits and a separator between them.
 fn numbers<const N: usize>(text: &str, separator: char, digits: [usize; N]) -> Option<[u16; N]> {
     let mut parts = text.split(separator);
     let mut found = [0; N];
@@ -437,7 +437,7 @@ fn double(digits: &mut [u8]) -> u64 {
     carry.into()
 }
 
-/// Units as seconds with decimals (at most 10); `up` tells from whether the last one is odd, and
+/// Units as seconds with decimals (at most 10); `up` decides from whether the last one is odd, and
 /// from the units of it that are left, whether it is rounded up.
 fn decimal(ticks: u128, decimals: u32, up: impl Fn(bool, u64) -> bool) -> String {
     let power = 10u128.pow(decimals.min(LOSSLESS));

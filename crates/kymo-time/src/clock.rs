@@ -35,7 +35,7 @@ pub enum Origin {
     /// Not said: such a clock correlates with no other one, except of the same recording.
     #[default]
     Unknown,
-    /// A named moment, shared by all clocks that name the same one.
+    /// A named point in time, shared by all clocks that name the same one.
     Named {
         /// Name space of the origin's name.
         namespace: Option<String>,

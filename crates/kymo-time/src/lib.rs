@@ -1,6 +1,6 @@
 //! Clocks, raw ticks, and points on the one line of time that all recordings share.
 //!
-//! A moment in a recording is a clock and that clock's raw ticks. To order the
+//! A time in a recording is a clock and that clock's raw ticks. To order the
 //! events of several recordings, ticks are placed on a common line: a
 //! [`Timestamp`], a signed count of nanoseconds. Raw ticks are never thrown away.
 //! [`CdTime`] is the time of collectd, whose ticks are finer than that.

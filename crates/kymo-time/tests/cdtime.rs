@@ -84,7 +84,7 @@ fn parse(line: &Value) {
     assert_eq!(CdTime::from_user(text), expected, "{line}");
 }
 
-/// Checks all lines, and that there are as many as are known.
+/// Checks all lines, and that their number is `lines`.
 fn check(text: &str, lines: usize) {
     assert_eq!(text.lines().count(), lines);
     for line in text.lines() {

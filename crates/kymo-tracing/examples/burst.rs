@@ -1,4 +1,4 @@
-//! Records many events with three integers, and tells what they cost.
+//! Records many events with three integers, and prints what they cost.
 //!
 //!     cargo run --release --package kymo-tracing --example burst -- files|mapped|flight|clock DIRECTORY EVENTS
 //!
@@ -82,7 +82,7 @@ fn thread_time() -> Result<Duration, Box<dyn Error>> {
     Ok(now.into())
 }
 
-/// Where there is no such clock, as if nobody else had the processor.
+/// Without such a clock, the time of the process, as if nothing else used the processor.
 #[cfg(not(unix))]
 fn thread_time() -> Result<Duration, Box<dyn Error>> {
     Ok(process_time())

@@ -2,7 +2,7 @@
 //!
 //! A call site of `tracing` has names of fields, but no types: these come with the values, and a
 //! site in a generic function, or one whose values may be absent, has several. So an event is written first, and
-//! what was written (its [`Signature`]) tells its class.
+//! what was written (its [`Signature`]) determines its class.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,7 @@ use tracing_core::Metadata;
 
 use crate::model;
 
-/// A call site: there is one for as long as the program runs, so its address tells it apart.
+/// A call site: there is one for as long as the program runs, so its address identifies it.
 pub(crate) type Site = &'static Metadata<'static>;
 
 /// Classes that one call site may make by its values: more than a site in a generic function has. What
@@ -30,7 +30,7 @@ const NONE: u16 = u16::MAX;
 /// be full.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What a call site tells.
+/// What a call site reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
     /// An event.
@@ -131,7 +131,7 @@ impl Signature {
     }
 }
 
-/// What tells classes apart.
+/// What distinguishes classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     /// The address of a byte of the call site: of its first one an event, of the next one a new span, and so on. No
@@ -171,7 +171,7 @@ pub(crate) enum Found {
     Class(u16),
     /// The site has too many: the event is to be written as text.
     AsText,
-    /// There is no number left, or the class cannot be described: so it stays.
+    /// No number is left, or the class cannot be described. This is final.
     Nothing,
     /// The metadata could not be written: it is tried again.
     Unpublished,
@@ -266,7 +266,7 @@ impl Classes {
     ///
     /// # Errors
     ///
-    /// If the trace cannot be told in its dialect.
+    /// If the trace cannot be expressed in its dialect.
     pub(crate) fn new(trace: TraceClass) -> io::Result<Self> {
         let empty = text_of(&trace)?;
         Ok(Self(Mutex::new(All {
@@ -307,12 +307,12 @@ impl Classes {
         found
     }
 
-    /// The metadata as it is now: a copy, since nobody who needs a new class is to wait for what is done with it.
+    /// Returns a copy of the current metadata, so that no thread that needs a new class waits while it is used.
     pub(crate) fn text(&self) -> String {
         self.lock().text.clone()
     }
 
-    /// The same, if it is not of so many bytes. It only ever grows.
+    /// The same, unless its length is `bytes`. It only ever grows.
     pub(crate) fn text_unless(&self, bytes: usize) -> Option<String> {
         let all = self.lock();
         (all.text.len() != bytes).then(|| all.text.clone())

@@ -7,7 +7,7 @@ const COMPARISONS: usize = 8;
 
 /// A clock that never goes back, and the distance of its zero from the Unix epoch.
 ///
-/// It follows the system's monotonic clock: when somebody sets the time of day, a recording
+/// It follows the system's monotonic clock: when the time of day is set, a recording
 /// goes on as if nothing had been.
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -43,7 +43,7 @@ impl Clock {
         kymo_io::monotonic_nanos().wrapping_sub(self.zero)
     }
 
-    /// What metadata tells of it.
+    /// How metadata describes it.
     pub(crate) fn description(&self) -> kymo_time::Clock {
         kymo_time::Clock {
             name: Some("monotonic".to_owned()),
@@ -63,13 +63,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_description_tells_the_time_of_day() {
+    fn its_description_reports_the_time_of_day() {
         let clock = Clock::start();
         let ticks = clock.now();
-        let told = clock.description().timestamp(ticks).unwrap();
+        let reported = clock.description().timestamp(ticks).unwrap();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let now = i64::try_from(now.as_nanos()).unwrap();
-        let difference = (now - told.as_nanos()).abs();
+        let difference = (now - reported.as_nanos()).abs();
         assert!(difference < 10 * NANOS_PER_SECOND, "{difference} ns");
         assert!(clock.now() >= ticks);
     }

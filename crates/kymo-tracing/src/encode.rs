@@ -1,4 +1,4 @@
-//! Values as bytes of an event, written while `tracing` tells them.
+//! Values as bytes of an event, written while `tracing` reports them.
 //!
 //! A buffer is made of atomic words, so that others may read what is complete while its thread
 //! goes on writing: that is how a snapshot or a crash finds whole events without a lock.
@@ -64,7 +64,7 @@ pub(crate) struct Manner {
     pub(crate) only: Option<usize>,
     /// Every value as text.
     pub(crate) as_text: bool,
-    /// So many bytes of a text are written at most.
+    /// Maximum number of bytes of a text that are written.
     pub(crate) longest: Option<usize>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Encoder<'a> {
     text_left: usize,
     /// Whether the end of the text in hand is missing.
     cut: bool,
-    /// The fields from this one on have not been told yet.
+    /// The fields from this one on have not been recorded yet.
     next: usize,
     /// What was written.
     pub(crate) signature: Signature,
@@ -118,7 +118,7 @@ impl<'a> Encoder<'a> {
         self.next = 0;
     }
 
-    /// Ends the event, and tells how many bytes there are behind it.
+    /// Ends the event, and returns the number of bytes that follow it.
     #[inline]
     pub(crate) fn finish(&mut self) -> usize {
         let left = self.left();
@@ -147,7 +147,7 @@ impl<'a> Encoder<'a> {
         self.held = 0;
     }
 
-    /// There is no room: nothing more is written.
+    /// Marks the encoder as full: nothing more is written.
     #[cold]
     fn fill(&mut self) {
         self.is_full = true;
@@ -284,8 +284,8 @@ impl<'a> Encoder<'a> {
         self.text("");
     }
 
-    /// Whether the field at a position has been told.
-    pub(crate) fn has_told(&self, index: usize) -> bool {
+    /// Whether the field at a position has been recorded.
+    pub(crate) fn has_reported(&self, index: usize) -> bool {
         self.next > index
     }
 }

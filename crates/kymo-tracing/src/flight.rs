@@ -42,7 +42,7 @@ impl FlightRecorder {
     /// Writes a trace of every event that is in memory, also those of packets that are not full. No thread is held up,
     /// and everything stays in memory.
     ///
-    /// The directory is made, or is empty. Its metadata is written last: before that, it is no trace.
+    /// The directory is created, or must be empty. Its metadata is written last: before that, it is not a trace.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 //!
 //! A [`Layer`] of [`tracing_subscriber`] writes each event into a packet of its thread: typed values, no text where
 //! there was none, no lock, no allocation. What is done with full packets, [`Options`] say: they go to
-//! [files](Options::files), over [UDP](Options::udp), to a [sink](Options::sink) of the program's own, stay in memory until somebody takes a
+//! [files](Options::files), over [UDP](Options::udp), to a custom [sink](Options::sink), stay in memory until a
 //! [snapshot](FlightRecorder::snapshot), or are in a [mapped](Options::mapped) file from the beginning, which is
 //! a readable trace also after the program was killed. `kymo`, babeltrace2 and others read them.
 //!
@@ -33,7 +33,7 @@
 //! | a span follows from another | `TARGET::NAME.follows_from` | `cause` in its context |
 //! | a span ends to exist | `TARGET::NAME.close` | none |
 //!
-//! The context of each event has the number of its `span`, 0 where there is none; the context of its packet
+//! The context of each event has the number of its `span`, or 0 if there is none; the context of its packet has
 //! the thread: `tid` and `thread_name`. Numbers of spans are those of `tracing`: two spans that are open at a time
 //! have different ones. The level is the log level, on the scale of syslog (`TRACE` is 14); the identifier of the model
 //! element is the place in the source: `FILE?target=TARGET&module=MODULE#LLINE`.

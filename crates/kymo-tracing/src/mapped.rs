@@ -7,13 +7,13 @@
 //! * A file is made under another name ([`spare`](crate::spare)), and gets the head of a packet that has no events and is as
 //!   large as the file. Then it is renamed: it is never seen without its packet, or shorter.
 //! * An event is written behind the content of the last packet, where it is padding. Then the packet's end
-//!   is moved to its time (the high half first, so that it is too late for a moment and never too
+//!   is moved to its time (the high half first, so that it is briefly too late and never too
 //!   early), then the size of the content is, in one store: with it, the event is there.
 //! * The next packet of a file begins within the padding of the last one: its head is written with the
 //!   rest of the file as its size, and then the last one's size is cut, in one store. Space that is not used yet
 //!   thus always belongs to the last packet, and no file ends with zeros.
 //! * The first packet of a stream has no events, begins before the second one, and says that no event was
-//!   discarded: how many were since, readers tell from one packet to the next one.
+//!   discarded: readers compute the number since then from one packet to the next.
 //! * A class of events is in the metadata, which is replaced as a whole, before its first event is written.
 
 use std::io;
@@ -51,7 +51,7 @@ struct Streams {
     count: u32,
     /// Those that no thread writes to.
     free: Vec<Stream>,
-    /// What failed first and was not told yet.
+    /// The first error that was not reported yet.
     error: Option<io::Error>,
 }
 
@@ -67,8 +67,8 @@ pub(crate) struct Stream {
     packet: Option<Packet>,
     /// Whether it has asked for the file after that.
     has_asked: bool,
-    /// How many discarded events its file tells of.
-    told: usize,
+    /// The number of discarded events that its file states.
+    reported: usize,
     /// Before this tick no file is made, since one could not be.
     again: u64,
 }
@@ -116,17 +116,17 @@ impl Stream {
         packet.at = end;
         // Sizes are in bits; a file has less than 2^29 bytes.
         packet.publish(packet::CONTENT_SIZE, (8 * (end - packet.begin)) as u32);
-        if self.discarded.load(Relaxed) != self.told {
-            self.tell_discarded();
+        if self.discarded.load(Relaxed) != self.reported {
+            self.report_discarded();
         }
     }
 
-    /// Tells in the file how many events were discarded.
+    /// Records in the file how many events were discarded.
     #[cold]
-    pub(crate) fn tell_discarded(&mut self) {
+    pub(crate) fn report_discarded(&mut self) {
         if let Some(packet) = &self.packet {
-            self.told = self.discarded.load(Relaxed);
-            packet.store(packet::DISCARDED, self.told as u64);
+            self.reported = self.discarded.load(Relaxed);
+            packet.store(packet::DISCARDED, self.reported as u64);
         }
     }
 
@@ -189,19 +189,19 @@ impl Mapped {
             writer,
             packet: None,
             has_asked: false,
-            told: 0,
+            reported: 0,
             again: 0,
         }
     }
 
     /// Takes a thread's stream back.
     pub(crate) fn leave(&self, mut stream: Stream) {
-        stream.tell_discarded();
+        stream.report_discarded();
         self.lock().free.push(stream);
     }
 
-    /// Tells of events that were lost where no thread could count them, in a packet of its own.
-    pub(crate) fn tell_lost(&self, lost: usize, writer: Writer, tick: u64) {
+    /// Reports events that were lost where no thread could count them, in a packet of its own.
+    pub(crate) fn report_lost(&self, lost: usize, writer: Writer, tick: u64) {
         let mut stream = self.enter(writer);
         // What was lost before a packet begins counts as lost before its end.
         let (before, behind) = match &stream.packet {
@@ -214,13 +214,13 @@ impl Mapped {
         self.leave(stream);
     }
 
-    /// Begins a packet for events from a tick on. Tells where they begin in the file, and where they
-    /// must end; `None` where there is no room.
+    /// Begins a packet for events from a tick on. Returns where they begin in the file, and where they
+    /// must end; `None` if there is no room.
     pub(crate) fn next(&self, stream: &mut Stream, tick: u64) -> Option<(usize, usize)> {
         if self.is_closed.load(Relaxed) {
             return None;
         }
-        stream.tell_discarded();
+        stream.report_discarded();
         if stream.packet.is_none() {
             let lost = stream.discarded.swap(0, Relaxed);
             // Since when they may have been lost is not known. No two packets begin at the same time:

@@ -1,4 +1,4 @@
-//! How a recording looks: the class model that its metadata tells.
+//! How a recording looks: the class model that its metadata describes.
 //!
 //! All numbers have their least significant byte first and begin at multiples of 32 bits; texts begin
 //! where they come. Each stream is what one thread wrote, or several one after the other.
@@ -115,7 +115,7 @@ pub(crate) fn event(
 fn name(site: &Metadata<'_>, action: Action) -> String {
     let target = site.target();
     let of_site = match (action, site.line()) {
-        // Nobody has given it a name: the macros' own has the path of the file in it.
+        // The site has no name of its own: the default name of the macros contains the path of the file.
         (Action::Event, Some(line)) if site.name().starts_with("event ") => {
             return format!("{target}:{line}");
         }
@@ -279,7 +279,7 @@ fn environment() -> Vec<(String, EnvironmentValue)> {
         let name = name.to_string_lossy().into_owned();
         entries.push(("procname", EnvironmentValue::Text(name)));
     }
-    // Where there is no such file, the host has no name here.
+    // Without such a file, the host has no name here.
     if let Ok(host) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
         let host = host.trim().to_owned();
         entries.push(("hostname", EnvironmentValue::Text(host)));

@@ -29,7 +29,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// The calling thread; `number` is its number where the system tells none.
+    /// The calling thread; `number` is its number if the system gives none.
     pub(crate) fn current(number: u64) -> Self {
         let id = kymo_io::thread_id().unwrap_or(number);
         let thread = std::thread::current();

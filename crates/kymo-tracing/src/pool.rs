@@ -22,7 +22,7 @@ pub(crate) struct Block {
     committed: AtomicU32,
     /// Where the last event begins that is whole, or the next one, which is about to be.
     last: AtomicU32,
-    /// How often the block was used anew: a snapshot looks whether that was while it copied.
+    /// How often the block was reused: a snapshot checks whether that happened while it copied.
     generation: AtomicU32,
 }
 
@@ -44,7 +44,7 @@ impl Block {
         self.committed.store(end as u32, Release);
     }
 
-    /// Behind which byte there is no whole event, and a time that is not before the last one's, nor after
+    /// The end of the last complete event, and a time that is not before that event's, nor after
     /// the next one's; `None` without events after byte `from`.
     fn state(&self, from: u32, begin: u64) -> Option<(u32, u64)> {
         loop {
@@ -97,8 +97,8 @@ impl Piece {
         (self.to as usize).saturating_sub(aligned(self.from as usize))
     }
 
-    /// What comes before it. Readers tell how far the count of discarded events goes on from one packet to the next one, so
-    /// that of a first one it would tell nothing; `is_first` tells of one that is the first because those before it could not
+    /// What comes before it. Readers compute the growth of the count of discarded events between packets, so
+    /// a first one's count would mean nothing; `is_first` marks one that is first because those before it could not
     /// be written.
     pub(crate) fn lead(&self, is_first: bool) -> Option<Self> {
         (self.is_led || is_first && self.discarded > 0).then(|| Self {
@@ -113,8 +113,8 @@ impl Piece {
         })
     }
 
-    /// Appends its events. Tells whether they were there as a whole: a block of a flight recorder may be used
-    /// anew meanwhile.
+    /// Appends its events. Returns whether they were there as a whole: a block of a flight recorder may be used
+    /// again meanwhile.
     pub(crate) fn append(&self, bytes: &mut Vec<u8>) -> bool {
         let (from, to) = (self.from as usize, self.to as usize);
         let words = aligned(from) / WORD..to.div_ceil(WORD);
@@ -126,7 +126,7 @@ impl Piece {
     }
 }
 
-/// What is done with an event for which there is no room, because packets are written too slowly.
+/// What is done with an event if there is no room for it because packets are written too slowly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// It is discarded and counted: the program is never held up.
@@ -147,7 +147,7 @@ pub(crate) enum Use {
         /// How long a thread waits for who writes none.
         patience: Duration,
     },
-    /// They are kept in so many blocks, until newer ones need their place.
+    /// They are kept in a ring of `blocks` blocks, until newer ones need their place.
     Ring { blocks: usize },
 }
 
@@ -181,8 +181,8 @@ struct State {
 #[derive(Debug)]
 struct Stream {
     discarded: Arc<AtomicUsize>,
-    /// What the last packet that was taken tells of it.
-    told: u64,
+    /// The count in the last packet that was taken.
+    reported: u64,
     /// The thread that writes to it, or was the last one to.
     writer: Arc<Writer>,
     sequence: u64,
@@ -209,7 +209,7 @@ impl Stream {
         Some(self.part(number, running, block, running.taken, running.begin))
     }
 
-    /// What the thread has written and nobody has taken.
+    /// The part that the thread has written and that was not taken yet.
     fn piece(&self, number: usize) -> Option<Piece> {
         let running = self.running.as_ref()?;
         let block = running.block.as_ref()?;
@@ -238,7 +238,7 @@ impl Stream {
             is_led,
             is_full: false,
             block: Arc::clone(block),
-            // Nobody uses it anew before the lock is free.
+            // The block is not reused before the lock is released.
             generation: block.generation.load(Relaxed),
             from: running.taken,
             to,
@@ -249,7 +249,7 @@ impl Stream {
     fn take(&mut self, number: usize) -> Option<Piece> {
         let piece = self.piece(number)?;
         self.sequence = piece.sequence + 1;
-        self.told = piece.discarded;
+        self.reported = piece.discarded;
         if let Some(running) = &mut self.running {
             running.taken = piece.to;
             running.begin = piece.end;
@@ -257,12 +257,12 @@ impl Stream {
         Some(piece)
     }
 
-    /// What tells of discarded events of which no packet has told: a packet without events. `told` is what the one
-    /// before has told, if there is one.
-    fn untold(&self, number: usize, told: Option<u64>, now: u64) -> Option<Piece> {
+    /// A packet without events that reports discarded events which no packet has reported. `reported` is the count that the
+    /// previous packet reported, if there is one.
+    fn unreported(&self, number: usize, reported: Option<u64>, now: u64) -> Option<Piece> {
         let discarded = self.discarded.load(Relaxed) as u64;
-        let is_led = told.is_none();
-        (discarded > told.unwrap_or_default()).then(|| Piece {
+        let is_led = reported.is_none();
+        (discarded > reported.unwrap_or_default()).then(|| Piece {
             stream: number as u32,
             begin: now,
             end: now,
@@ -280,7 +280,7 @@ impl Stream {
 }
 
 impl Pool {
-    /// Blocks of so many bytes, a multiple of the word.
+    /// Creates blocks of `bytes` bytes, a multiple of the word size.
     pub(crate) fn new(bytes: usize, usage: Use) -> Self {
         let (Use::Queue { most: blocks, .. } | Use::Ring { blocks }) = usage;
         Self {
@@ -316,7 +316,7 @@ impl Pool {
         if free.is_none() {
             state.streams.push(Stream {
                 discarded: Arc::default(),
-                told: 0,
+                reported: 0,
                 writer: Arc::clone(&writer),
                 sequence: 0,
                 running: None,
@@ -350,7 +350,7 @@ impl Pool {
     }
 
     /// Gives a thread an empty block for events from a tick on; its old one is full, or must
-    /// be ended. `None` where there is none to be had.
+    /// be ended. `None` if none is available.
     pub(crate) fn next(&self, stream: u32, tick: u64) -> Option<Arc<Block>> {
         let mut state = self.lock();
         if let Use::Queue {
@@ -431,7 +431,7 @@ impl Pool {
         self.room.notify_all();
     }
 
-    /// Counts events of a packet that could not be written: the next one of its stream tells of them.
+    /// Counts events of a packet that could not be written: the next one of its stream reports them.
     pub(crate) fn discard(&self, stream: u32, events: usize) {
         if let Some(stream) = self.lock().streams.get(stream as usize) {
             stream.discarded.fetch_add(events, Relaxed);
@@ -467,25 +467,25 @@ impl Pool {
             } else {
                 let mut before = all.iter().rev();
                 let before = before.find(|piece| piece.stream as usize == number);
-                let told = before.map(|piece| piece.discarded);
-                all.extend(stream.untold(number, told, clock.now()));
+                let reported = before.map(|piece| piece.discarded);
+                all.extend(stream.unreported(number, reported, clock.now()));
             }
         }
         all
     }
 
-    /// What tells of discarded events of which no packet has told, after everything else was taken; `lost` were lost
+    /// Packets that report the discarded events which none has reported, after all else was taken; `lost` were lost
     /// where no thread could count them.
-    pub(crate) fn untold(&self, clock: &Clock, lost: usize) -> Vec<Piece> {
+    pub(crate) fn unreported(&self, clock: &Clock, lost: usize) -> Vec<Piece> {
         self.lose(lost);
         let state = self.lock();
         let now = clock.now();
         let streams = state.streams.iter().enumerate();
-        let untold = |(number, stream): (usize, &Stream)| {
-            let told = (stream.sequence > 0).then_some(stream.told);
-            stream.untold(number, told, now)
+        let unreported = |(number, stream): (usize, &Stream)| {
+            let reported = (stream.sequence > 0).then_some(stream.reported);
+            stream.unreported(number, reported, now)
         };
-        streams.flat_map(untold).collect()
+        streams.flat_map(unreported).collect()
     }
 
     /// Counts events for the first stream.
@@ -503,7 +503,7 @@ impl Pool {
         }
     }
 
-    /// Waits until something is to be written, or until it is time to flush. Tells whether the recording
+    /// Waits until something is to be written, or until it is time to flush. Returns whether the recording
     /// goes on.
     pub(crate) fn wait(&self, longest: Option<Duration>) -> bool {
         let mut state = self.lock();

@@ -32,7 +32,7 @@ const PACKET_BYTES: std::ops::RangeInclusive<usize> = 4096..=1 << 28;
 
 /// What all threads of a recording share.
 pub(crate) struct Recorder {
-    /// Tells recordings apart, in the order in which they began.
+    /// Identifies the recording, in the order in which recordings began.
     pub(crate) number: usize,
     pub(crate) clock: Clock,
     pub(crate) uuid: [u8; 16],
@@ -42,8 +42,8 @@ pub(crate) struct Recorder {
     lost: AtomicUsize,
     threads: AtomicUsize,
     is_closed: AtomicBool,
-    /// The process that records. A child that comes of a fork has all of this, but nobody who writes packets, locks that
-    /// nobody frees, and its parent's mapped files: it touches nothing.
+    /// The process that records. A forked child has all of this, but no thread that writes packets, locks that
+    /// are never released, and its parent's mapped files: it touches nothing.
     process: Process,
 }
 
@@ -91,7 +91,7 @@ impl Recorder {
         self.lost.fetch_add(1, Relaxed);
     }
 
-    /// How many there were since this was last asked: whoever asks has to tell of them.
+    /// The number since the last call: the caller must report them.
     pub(crate) fn take_lost(&self) -> usize {
         self.lost.swap(0, Relaxed)
     }
@@ -208,7 +208,7 @@ impl Options {
         self
     }
 
-    /// What is done with events when so many packets wait; they are discarded and counted if
+    /// Sets what is done with events when the maximum number of packets wait; they are discarded and counted if
     /// nothing is said.
     #[must_use]
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
@@ -233,7 +233,7 @@ impl Options {
     }
 
     /// How long the end of a recording over UDP takes at most, 30 seconds if nothing is said: what the receiver has not got
-    /// by then is lost, and [`Guard::finish`] tells so. Nor is room for a packet waited for any longer.
+    /// by then is lost, and [`Guard::finish`] reports it. Nor is room for a packet waited for any longer.
     #[must_use]
     pub fn end_within(mut self, time: Duration) -> Self {
         self.end_within = time;
@@ -307,12 +307,12 @@ impl Options {
     /// Sends packets over UDP to `kymo receive`, which makes a trace of them and asks again for what was lost on the way. With a
     /// key, datagrams are authenticated, not enciphered.
     ///
-    /// The end of the recording waits until the receiver has confirmed that everything has arrived: not when nobody has replied
+    /// The end of the recording waits for confirmation that everything has arrived, unless the receiver is silent
     /// for five seconds, and not for longer than [`Options::end_within`] says.
     ///
     /// # Errors
     ///
-    /// If there is no such address; those of the system.
+    /// The address does not exist, or the system reports an error.
     pub fn udp(&self, to: impl ToSocketAddrs, key: Option<Key>) -> io::Result<(Layer, Guard)> {
         let session = RandomState::new().hash_one(std::process::id());
         let limit = Limit::new(self.end_within);
@@ -323,7 +323,7 @@ impl Options {
     }
 
     /// Records to memory-mapped files in a directory, which is made, or is empty. It is a readable trace at any instant, also
-    /// after the program was killed: every event is there whose call has returned.
+    /// after the program was killed: it has every event whose call has returned.
     ///
     /// The first event of a class writes the metadata again, and the first one of a packet may begin a file; all others
     /// are written without calling the system. A thread of the recorder's own makes files before they are needed.
@@ -395,13 +395,13 @@ impl Options {
 #[must_use = "the recording ends when this is dropped"]
 pub struct Guard {
     recorder: Arc<Recorder>,
-    /// Mapped files need nobody who writes them.
+    /// `None` for mapped files, which need no writer.
     output: Option<Written>,
     /// How long the end takes, where others decide about it.
     limit: Option<Arc<Limit>>,
 }
 
-/// What is written, and by whom, as long as the recording goes on.
+/// The output and the thread that writes it, while the recording goes on.
 struct Written {
     output: Arc<Mutex<Output>>,
     thread: Option<JoinHandle<()>>,
@@ -414,7 +414,7 @@ impl std::fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// Writes every event whose call has returned, also those of packets that are not full. No thread is
+    /// Writes every event whose call has returned, including those of packets that are not full. No thread is
     /// held up.
     ///
     /// # Errors
@@ -461,7 +461,7 @@ impl Guard {
     fn end(&mut self) {
         let recorder = &self.recorder;
         if recorder.is_of_parent() {
-            // There is no such thread here.
+            // This process does not have the thread.
             let thread = self
                 .output
                 .as_mut()
@@ -472,7 +472,7 @@ impl Guard {
             && let lost @ 1.. = recorder.take_lost()
         {
             let writer = Writer::current(recorder.next_thread());
-            mapped.tell_lost(lost, writer, recorder.clock.now());
+            mapped.report_lost(lost, writer, recorder.clock.now());
         }
         recorder.close();
         if let Some(limit) = &self.limit {
@@ -486,7 +486,7 @@ impl Guard {
             let _ = thread.join();
             work(recorder, &written.output, |pool, output| {
                 flush(recorder, pool, output);
-                for piece in pool.untold(&recorder.clock, recorder.take_lost()) {
+                for piece in pool.unreported(&recorder.clock, recorder.take_lost()) {
                     output.packet(&piece);
                 }
                 output.finish();
@@ -501,7 +501,7 @@ impl Drop for Guard {
     }
 }
 
-/// What is told to children of the process that records.
+/// The error for children of the process that records.
 pub(crate) fn of_parent() -> io::Error {
     let message = "a fork has made this process, and the recording stays with its parent: begin another one after the fork";
     io::Error::new(io::ErrorKind::Unsupported, message)
@@ -511,7 +511,7 @@ fn panicked() -> io::Error {
     io::Error::other("the sink has panicked: what it did not write is lost")
 }
 
-/// Ends a recording whose sink panics, so that no thread waits for what nobody writes.
+/// Ends a recording whose sink panics, so that no thread waits for packets that are never written.
 struct Closing<'a>(Option<&'a Recorder>);
 
 impl Drop for Closing<'_> {
@@ -565,7 +565,7 @@ fn write(recorder: &Recorder, output: &Mutex<Output>, interval: Option<Duration>
     }
 }
 
-/// Writes so many packets. Whoever does that has the output locked, so that they are in order.
+/// Writes at most `packets` packets. The caller holds the lock of the output, so that they are in order.
 fn drain(recorder: &Recorder, pool: &Pool, output: &mut Output, packets: usize) {
     for piece in std::iter::from_fn(|| pool.oldest()).take(packets) {
         if !packet(recorder, output, &piece) {
@@ -581,7 +581,7 @@ fn flush(recorder: &Recorder, pool: &Pool, output: &mut Output) {
     drain(recorder, pool, output, pool.cut());
 }
 
-/// Writes a packet, unless it is of no events. Tells whether nothing of it is lost.
+/// Writes a packet, unless it has no events. Returns whether nothing of it is lost.
 fn packet(recorder: &Recorder, output: &mut Output, piece: &Piece) -> bool {
     if piece.events() == 0 {
         return true;

@@ -17,7 +17,7 @@ use crate::spare::SPARE;
 
 /// Where the packets of a recording go.
 ///
-/// What the thread tells `tracing` that calls a sink is not recorded, by no recording, but counted: a sink would
+/// What the thread that calls a sink emits through `tracing` is counted, but not recorded: a sink would
 /// wait for itself. A sink that waits for another thread, which records with [`WhenFull::Wait`](crate::WhenFull::Wait) and so
 /// may wait for the sink, holds it up as long as [`Options::patience`](crate::Options::patience) says.
 ///
@@ -35,11 +35,11 @@ pub trait Sink: Send {
     ///
     /// # Errors
     ///
-    /// Those of writing. The packet is then lost: its events are discarded, as the next packet of the stream tells, and its number
+    /// Those of writing. The packet is lost: the stream's next packet reports its events as discarded, and its number
     /// is missing.
     fn packet(&mut self, stream: u32, packet: &[u8]) -> io::Result<()>;
 
-    /// Is called where there is nothing to write. Tells after how long it wants to be called again, if nothing comes
+    /// Is called when there is nothing to write. Returns after how long it wants to be called again, if nothing comes
     /// before; never, unless it is made to.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Sink for Files {
                 Ok(())
             }
             Err(error) => {
-                // A part of a packet would make all that follows unreadable. What was told is the
+                // A part of a packet would make all that follows unreadable. The error that is reported is the
                 // first error.
                 let _ = file.set_len(*length);
                 Err(error)
@@ -118,7 +118,7 @@ impl Sink for Files {
     }
 }
 
-/// The events of a packet; `None` where it is no packet of this metadata.
+/// Returns the number of events of a packet, or `None` if it is not a packet of this metadata.
 fn events(packet: &[u8], text: &str) -> Option<usize> {
     let metadata = metadata::parse(text.as_bytes(), METADATA_NAME).ok()?;
     let decoder = Decoder::new(&metadata.class).ok()?;
@@ -206,7 +206,7 @@ impl Packer {
     }
 }
 
-/// A sink with what was told to it.
+/// A sink, and the state of what was written to it.
 pub(crate) struct Output {
     sink: Box<dyn Sink>,
     packer: Packer,
@@ -214,7 +214,7 @@ pub(crate) struct Output {
     metadata: usize,
     /// Of which streams it has packets.
     has_packets: Vec<bool>,
-    /// What failed first and was not told yet.
+    /// The first error that was not reported yet.
     error: Option<io::Error>,
 }
 
@@ -245,7 +245,7 @@ impl Output {
         Ok(())
     }
 
-    /// Writes a packet. Tells whether the sink has taken it; what fails is told by [`Output::result`].
+    /// Writes a packet. Returns whether the sink has taken it; [`Output::result`] reports errors.
     pub(crate) fn packet(&mut self, piece: &Piece) -> bool {
         let index = piece.stream as usize;
         if self.has_packets.len() <= index {
@@ -265,13 +265,13 @@ impl Output {
         true
     }
 
-    /// How many events a piece has, of classes that this metadata describes: nobody counts them before they are lost.
+    /// Returns the number of events of a piece that this metadata describes: they are counted only when they are lost.
     pub(crate) fn events(&mut self, piece: &Piece, metadata: &str) -> usize {
         let packet = self.packer.packet(piece);
         packet.map_or(0, |packet| events(packet, metadata).unwrap_or(0))
     }
 
-    /// Lets the sink do what it has to do beside writing. Tells when it wants to again.
+    /// Lets the sink do what it has to do beside writing. Returns when it wants to be called again.
     pub(crate) fn idle(&mut self) -> Option<Duration> {
         self.sink.idle().unwrap_or_else(|error| {
             self.note(Err(error));
@@ -279,13 +279,13 @@ impl Output {
         })
     }
 
-    /// Tells the sink that nothing comes any more.
+    /// Notifies the sink that nothing more comes.
     pub(crate) fn finish(&mut self) {
         let result = self.sink.finish();
         self.note(result);
     }
 
-    /// Keeps an error until somebody asks.
+    /// Keeps an error until it is asked for.
     pub(crate) fn note(&mut self, result: io::Result<()>) {
         if let Err(error) = result {
             self.error.get_or_insert(error);

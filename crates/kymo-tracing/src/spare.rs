@@ -2,7 +2,7 @@
 //! recorder's own, and so is what an old one costs at its end.
 //!
 //! A stream asks for a file when about half of the one that it has is full, and takes it when all of it is.
-//! Where there is none yet, the thread that records makes it: it never waits.
+//! If there is no file yet, the recording thread creates it: it never waits.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -30,11 +30,11 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    /// Makes a file; `number` tells it from all others of the recording.
+    /// Makes a file; `number` distinguishes it from all others of the recording.
     ///
     /// # Errors
     ///
-    /// Those of the system. There is no file then.
+    /// Those of the system. No file is left then.
     fn make(directory: &Path, number: usize, bytes: usize) -> io::Result<Self> {
         let path = directory.join(format!(".{SPARE}.{number}.new"));
         let mut options = OpenOptions::new();
@@ -57,7 +57,7 @@ impl Spare {
                 words: Arc::new(words),
             }),
             Err(error) => {
-                // The error that is told is the one that led here.
+                // The error that is reported is the one that led here.
                 let _ = std::fs::remove_file(&path);
                 Err(error)
             }
@@ -73,7 +73,7 @@ impl Spare {
     ///
     /// # Errors
     ///
-    /// Those of the system. There is no file then.
+    /// Those of the system. No file is left then.
     pub(crate) fn place(mut self, path: &Path) -> io::Result<Arc<SharedWords>> {
         if let Some(spare) = &self.path {
             std::fs::rename(spare, path)?;
@@ -153,7 +153,7 @@ impl Spares {
         self.shared.work.notify_one();
     }
 
-    /// A file for a stream; `has_asked` tells whether it was asked for.
+    /// A file for a stream; `has_asked` says whether it was asked for.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ impl Spares {
     /// A stream needs a file no more.
     pub(crate) fn release(&self, old: Arc<SharedWords>) {
         let mut state = self.shared.lock();
-        // When the recording has ended nobody is there to let it go.
+        // After the end of the recording, no thread is left to release it.
         if !state.is_closed {
             state.old.push(old);
             drop(state);
@@ -183,10 +183,10 @@ impl Spares {
         }
     }
 
-    /// Ends the thread and removes what nobody needs any more.
+    /// Ends the thread and removes the files that are no longer needed.
     pub(crate) fn close(&self) {
         if !self.process.is_this() {
-            // After a fork there is no such thread here, and the files are the parent's.
+            // After a fork, this process does not have the thread, and the files are the parent's.
             if let Ok(mut thread) = self.thread.try_lock() {
                 std::mem::forget(thread.take());
             }
@@ -232,7 +232,7 @@ impl Shared {
                 state = self.lock();
                 match spare {
                     Ok(spare) => state.ready.push(spare),
-                    // Whoever needs it tries again, and tells what is wrong.
+                    // Whoever needs it tries again, and reports the error.
                     Err(_) => state.wanted = state.wanted.saturating_sub(1),
                 }
                 continue;

@@ -20,13 +20,13 @@ use crate::recorder::{Recorder, Store};
 /// Words before an event's fields: its header, and the span that it is in.
 const BEFORE_FIELDS: usize = 4;
 
-/// Bytes of a value that is no text, with what aligns it.
+/// Maximum number of bytes of a value that is not a text, with its alignment.
 const LARGEST_NUMBER: usize = 12;
 
 /// Ticks that a packet lasts at most: the time of an event has 48 bits.
 const LONGEST: u64 = 1 << 47;
 
-/// What tells the values of an event.
+/// A function that passes the values of an event to a visitor.
 type Values<'a> = dyn Fn(&mut dyn Visit) + 'a;
 
 thread_local! {
@@ -70,7 +70,7 @@ pub(crate) fn with(recorder: &Arc<Recorder>, act: impl FnOnce(&mut Thread)) {
     }
 }
 
-/// Does something while nothing is recorded that the calling thread tells, as sinks need it, which would wait for
+/// Runs a function without recording what the calling thread emits: sinks need this, or they would wait for
 /// themselves. What is lost is counted.
 pub(crate) fn silently<T>(mut act: impl FnMut() -> T) -> T {
     let did = LOCALS.try_with(|locals| {
@@ -166,7 +166,7 @@ impl Thread {
         self.spans.push((id.clone(), site));
     }
 
-    /// The thread is no more within a span; tells of which call site that is.
+    /// The thread leaves a span; returns the span's call site.
     pub(crate) fn exit(&mut self, id: &Id) -> Option<Site> {
         let place = self.spans.iter().rposition(|(entered, _)| entered == id)?;
         Some(self.spans.remove(place).1)
@@ -187,7 +187,7 @@ impl Thread {
         if self.recorder.is_closed() {
             return;
         }
-        let told = Told {
+        let reported = Reported {
             site,
             action,
             span,
@@ -196,45 +196,45 @@ impl Thread {
             // The time at which it happened, not at which there was room for it.
             tick: self.recorder.clock.now().max(self.last),
         };
-        if told.tick.wrapping_sub(self.begin) < LONGEST {
+        if reported.tick.wrapping_sub(self.begin) < LONGEST {
             let manner = Manner::default();
-            if self.write(&told, manner).is_ok() {
+            if self.write(&reported, manner).is_ok() {
                 return;
             }
         }
-        self.record_slowly(&Told {
-            values: told.values as &Values<'_>,
+        self.record_slowly(&Reported {
+            values: reported.values as &Values<'_>,
             site,
             action,
             span,
             context,
-            tick: told.tick,
+            tick: reported.tick,
         });
     }
 
     /// Records what could not be written at once: where there was no room, or fields came in another order.
     #[cold]
-    fn record_slowly(&mut self, told: &Told<'_, Values<'_>>) {
+    fn record_slowly(&mut self, reported: &Reported<'_, Values<'_>>) {
         let mut manner = Manner::default();
         let mut is_new = false;
-        if told.tick.wrapping_sub(self.begin) >= LONGEST {
-            if !self.next_packet(told.tick) {
+        if reported.tick.wrapping_sub(self.begin) >= LONGEST {
+            if !self.next_packet(reported.tick) {
                 return self.discard();
             }
             is_new = true;
         }
         // Each way to fail has its remedy, and no remedy is tried twice.
         for _ in 0..4 {
-            match self.write(told, manner) {
+            match self.write(reported, manner) {
                 Ok(()) => return,
                 Err(Failed::Full) if !is_new => {
-                    if !self.next_packet(told.tick) {
+                    if !self.next_packet(reported.tick) {
                         break;
                     }
                     is_new = true;
                 }
                 Err(Failed::Full) if manner.longest.is_none() => {
-                    manner.longest = Some(self.longest_text(told.site));
+                    manner.longest = Some(self.longest_text(reported.site));
                 }
                 Err(Failed::Disordered) if manner.only.is_none() => manner.only = Some(0),
                 Err(Failed::TooManyClasses) if !manner.as_text => {
@@ -247,7 +247,7 @@ impl Thread {
         self.discard();
     }
 
-    /// What each text of an event may have so that all of them have room in an empty packet.
+    /// Maximum number of bytes of each text of an event so that all of them fit into an empty packet.
     fn longest_text(&self, site: Site) -> usize {
         let fields = site.fields().len().max(1);
         (self
@@ -262,7 +262,7 @@ impl Thread {
     #[inline]
     fn write<V: Fn(&mut dyn Visit) + ?Sized>(
         &mut self,
-        told: &Told<'_, V>,
+        reported: &Reported<'_, V>,
         manner: Manner,
     ) -> Result<(), Failed> {
         let words = match &self.place {
@@ -276,8 +276,8 @@ impl Thread {
         let Some(([low, high, span_low, span_high], mut rest)) = before else {
             return Err(Failed::Full);
         };
-        store_two(span_low, span_high, told.span);
-        if let Some(context) = told.context {
+        store_two(span_low, span_high, reported.span);
+        if let Some(context) = reported.context {
             let Some((words, behind)) = rest.split_first_chunk() else {
                 return Err(Failed::Full);
             };
@@ -285,7 +285,7 @@ impl Thread {
             rest = behind;
         }
         let mut encoder = Encoder::new(rest);
-        told.tell(&mut encoder, manner);
+        reported.report(&mut encoder, manner);
         let end = self.room.end - encoder.finish();
         if encoder.is_full {
             return Err(Failed::Full);
@@ -297,38 +297,41 @@ impl Thread {
             true => Signature::TEXT,
             false => encoder.signature,
         };
-        // The kinds of so many fields have no room in a signature.
+        // A signature has no room for the kinds of that many fields.
         if signature == Signature::TEXT && !manner.as_text {
             return Err(Failed::TooManyClasses);
         }
-        let known = self.known.find(told.site, told.action, signature);
+        let known = self.known.find(reported.site, reported.action, signature);
         let class = match known {
             Some(found) => found,
-            None if self.known.is_text(told.site, told.action) => Found::AsText,
-            None => self.recorder.find(told.site, told.action, signature),
+            None if self.known.is_text(reported.site, reported.action) => Found::AsText,
+            None => self
+                .recorder
+                .find(reported.site, reported.action, signature),
         };
-        // Of the kinds of values for which a site is text there is no end.
+        // A site that is recorded as text has an unlimited number of combinations of kinds of values.
         let stays = !matches!(class, Found::AsText | Found::Unpublished);
         if known.is_none() && stays {
-            self.known.keep(told.site, told.action, signature, class);
+            self.known
+                .keep(reported.site, reported.action, signature, class);
         }
         let id = match class {
             Found::Class(id) => id,
             Found::AsText => return Err(Failed::TooManyClasses),
             Found::Nothing | Found::Unpublished => return Err(Failed::NoClass),
         };
-        store_two(low, high, told.tick << 16 | u64::from(id));
+        store_two(low, high, reported.tick << 16 | u64::from(id));
         match &mut self.place {
             Place::Block(_, Some(block)) => block.commit(self.room.start, end),
-            Place::Mapped(Some((stream, _))) => stream.commit(end, told.tick),
+            Place::Mapped(Some((stream, _))) => stream.commit(end, reported.tick),
             _ => {}
         }
         self.room.start = aligned(end);
-        self.last = told.tick;
+        self.last = reported.tick;
         Ok(())
     }
 
-    /// Begins a packet. Tells whether there is one.
+    /// Begins a packet. Returns whether there is one.
     fn next_packet(&mut self, tick: u64) -> bool {
         let lost = self.recorder.take_lost();
         if lost > 0 {
@@ -344,7 +347,7 @@ impl Thread {
                 Some(room)
             }
             (Place::Mapped(Some((stream, words))), Store::Mapped(mapped)) => {
-                // So that nobody needs the old file when there is a new one.
+                // The old file must not be in use once there is a new one.
                 *words = None;
                 let next = mapped.next(stream, tick);
                 *words = stream.words();
@@ -368,7 +371,7 @@ impl Thread {
         }
         self.discarded.fetch_add(1, Relaxed);
         if let Place::Mapped(Some((stream, _))) = &mut self.place {
-            stream.tell_discarded();
+            stream.report_discarded();
         }
     }
 }
@@ -395,7 +398,7 @@ impl Drop for Thread {
 }
 
 /// What is to be recorded.
-struct Told<'a, V: ?Sized> {
+struct Reported<'a, V: ?Sized> {
     site: Site,
     action: Action,
     span: u64,
@@ -404,10 +407,10 @@ struct Told<'a, V: ?Sized> {
     tick: u64,
 }
 
-impl<V: Fn(&mut dyn Visit) + ?Sized> Told<'_, V> {
-    /// Tells the values.
+impl<V: Fn(&mut dyn Visit) + ?Sized> Reported<'_, V> {
+    /// Passes the values to an encoder.
     #[inline]
-    fn tell(&self, encoder: &mut Encoder<'_>, manner: Manner) {
+    fn report(&self, encoder: &mut Encoder<'_>, manner: Manner) {
         if manner == Manner::default() {
             (self.values)(encoder);
             return;
@@ -425,7 +428,7 @@ impl<V: Fn(&mut dyn Visit) + ?Sized> Told<'_, V> {
                 ..manner
             });
             (self.values)(encoder);
-            if manner.as_text && !encoder.has_told(index) {
+            if manner.as_text && !encoder.has_reported(index) {
                 encoder.nothing();
             }
         }

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PIECE: usize = 16 << 10;
 /// How often requests of the receiver are looked for.
 const LOOK: Duration = Duration::from_millis(20);
-/// Of these so many are heard at once: who asks without end holds nothing up.
+/// Maximum number of requests handled at once: a receiver that asks without end holds nothing up.
 const MOST_HEARD: usize = 1024;
 /// A datagram that the system has not taken after this is lost.
 const SEND_PATIENCE: Duration = Duration::from_secs(1);
@@ -66,10 +66,10 @@ pub(crate) struct Udp {
     begun: Instant,
     metadata: u32,
     /// Bytes of the metadata that were sent.
-    told: usize,
+    reported: usize,
     /// What number each stream has on the way.
     streams: Vec<Option<u32>>,
-    /// What the system told last.
+    /// The last error that the system reported.
     failed: Option<io::Error>,
     limit: Arc<Limit>,
     /// Whether it was waited for room in vain: it is not again before there is some.
@@ -81,7 +81,7 @@ impl Udp {
     ///
     /// # Errors
     ///
-    /// If there is no such address; those of the system.
+    /// The address does not exist, or the system reports an error.
     pub(crate) fn connect(
         to: impl ToSocketAddrs,
         key: Option<Key>,
@@ -124,7 +124,7 @@ impl Udp {
             metadata: metadata.map_err(io::Error::other)?,
             sender,
             begun: Instant::now(),
-            told: 0,
+            reported: 0,
             streams: Vec::new(),
             failed: None,
             limit,
@@ -132,7 +132,7 @@ impl Udp {
         })
     }
 
-    /// Hears what is asked for, and sends what may be sent now. Tells after how long there may be something again. It
+    /// Receives requests, and sends what may be sent now. Returns after how long there may be more to do. It
     /// soon comes back, whatever is asked for.
     fn pump(&mut self) -> Option<Duration> {
         let mut buffer = [0; 1 << 16];
@@ -142,7 +142,7 @@ impl Udp {
                     self.sender.receive(self.begun.elapsed(), &buffer[..length]);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // The machine tells of earlier datagrams here that nobody has taken.
+                // Here the machine reports earlier datagrams that nobody has taken.
                 Err(error) => {
                     self.failed = Some(error);
                     break;
@@ -212,12 +212,12 @@ impl Udp {
 impl Sink for Udp {
     fn metadata(&mut self, text: &str) -> io::Result<()> {
         self.make_room()?;
-        let news = text.as_bytes().get(self.told..).unwrap_or_default();
+        let news = text.as_bytes().get(self.reported..).unwrap_or_default();
         for piece in news.chunks(PIECE) {
             self.sender
                 .push(self.metadata, piece)
                 .map_err(io::Error::other)?;
-            self.told += piece.len();
+            self.reported += piece.len();
         }
         self.pump();
         Ok(())
@@ -258,7 +258,7 @@ impl Sink for Udp {
         }
         self.sender.delivered().map_err(|why| match why {
             Undelivered::Missing(_) => io::Error::other(why),
-            // What the system told, if it told anything, is why.
+            // If the system reported an error, that is the reason.
             Undelivered::Unconfirmed => {
                 (self.failed.take()).unwrap_or_else(|| io::Error::new(io::ErrorKind::TimedOut, why))
             }

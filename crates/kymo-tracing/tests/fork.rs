@@ -34,8 +34,8 @@ fn children_leave_the_recording_to_their_parent() {
             layer
         };
         let dispatch = common::dispatch(layer);
-        let tell = |number: u64| tracing::info!(number);
-        tracing::dispatcher::with_default(&dispatch, || (0..200).for_each(tell));
+        let report = |number: u64| tracing::info!(number);
+        tracing::dispatcher::with_default(&dispatch, || (0..200).for_each(report));
         // SAFETY: the child records, and ends; it needs nothing of other threads.
         #[allow(unsafe_code, reason = "there is no safe fork")]
         let forked = unsafe { fork() }.unwrap();
@@ -43,7 +43,7 @@ fn children_leave_the_recording_to_their_parent() {
             ForkResult::Child => {
                 // Where it waits for ever, it ends by that.
                 alarm::set(60);
-                tracing::dispatcher::with_default(&dispatch, || (0..5000).for_each(tell));
+                tracing::dispatcher::with_default(&dispatch, || (0..5000).for_each(report));
                 let refused = match (&guard, &flight) {
                     (Some(guard), _) => guard.flush().is_err(),
                     (_, Some(flight)) => flight.snapshot(folder.path().join("of-child")).is_err(),
@@ -57,9 +57,9 @@ fn children_leave_the_recording_to_their_parent() {
                 }
             }
             ForkResult::Parent { child } => {
-                tracing::dispatcher::with_default(&dispatch, || (200..400).for_each(tell));
+                tracing::dispatcher::with_default(&dispatch, || (200..400).for_each(report));
                 assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 0));
-                tracing::dispatcher::with_default(&dispatch, || (400..500).for_each(tell));
+                tracing::dispatcher::with_default(&dispatch, || (400..500).for_each(report));
             }
         }
         match (guard, flight) {

@@ -1,4 +1,4 @@
-//! A program that is killed leaves a trace that can be read, with every event whose call had returned.
+//! `KYMO_KILLS` sets how often it is killed; the default is a few times.
 //!
 //! `KYMO_KILLS` says how often it is killed: a few times if nothing is said.
 #![cfg(unix)]
@@ -44,7 +44,7 @@ fn child() {
             scope.spawn(move || {
                 tracing::dispatcher::with_default(&dispatch, || {
                     for number in 0.. {
-                        tell(thread as u64, number, counter);
+                        report(thread as u64, number, counter);
                     }
                 });
             });
@@ -52,7 +52,7 @@ fn child() {
     });
 }
 
-fn tell(thread: u64, number: u64, counter: &AtomicU32) {
+fn report(thread: u64, number: u64, counter: &AtomicU32) {
     match number % 4 {
         0 => tracing::info!(thread, number),
         1 => tracing::info!(

@@ -26,7 +26,7 @@ impl fmt::Debug for Talkative {
 }
 
 #[test]
-fn what_formatting_tells_is_lost_and_counted() {
+fn what_formatting_reports_is_lost_and_counted() {
     let folder = tempfile::tempdir().unwrap();
     let (files, mapped) = (folder.path().join("files"), folder.path().join("mapped"));
     let options = Options::new().packet_size(4096).file_size(1 << 14);
@@ -42,7 +42,7 @@ fn what_formatting_tells_is_lost_and_counted() {
     }
     file_guard.finish().unwrap();
     mapped_guard.finish().unwrap();
-    let mut told = 0;
+    let mut reported = 0;
     for trace in [files, mapped] {
         let read = read_anyhow(&trace);
         assert_eq!(read.faults, Vec::<String>::new());
@@ -50,9 +50,9 @@ fn what_formatting_tells_is_lost_and_counted() {
             |event: &serde_json::Value| event["payload"]["value"].as_str().map(str::to_owned);
         let formatted = read.events.iter().filter_map(value);
         assert_eq!(formatted.filter(|value| value == "formatted").count(), 401);
-        told += lost(&read);
+        reported += lost(&read);
     }
     // Each recording formats each value, where it does not fit at first twice, and loses five events of its own each
     // time; at its very first one, the other recording loses them, too.
-    assert_eq!(told, 5 * (FORMATTED.load(Relaxed) + 2));
+    assert_eq!(reported, 5 * (FORMATTED.load(Relaxed) + 2));
 }

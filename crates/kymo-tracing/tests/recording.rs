@@ -18,7 +18,7 @@ fn trace() -> (tempfile::TempDir, PathBuf) {
     (folder, trace)
 }
 
-/// What is read of what a function tells, recorded in each way.
+/// The events that are read back after recording what a function emits, in each way.
 #[track_caller]
 fn recorded(options: &Options, act: impl Fn()) -> Vec<Value> {
     let (_folder, path) = trace();
@@ -259,7 +259,7 @@ fn what_makes_too_many_classes_becomes_text() {
 }
 
 #[test]
-fn fields_may_be_told_in_any_order_and_twice() {
+fn fields_may_be_reported_in_any_order_and_twice() {
     let events = recorded(&Options::new(), || {
         tracing::info!(a = 1, b = "x", a = 2, { "odd name" } = 3);
     });
@@ -386,7 +386,7 @@ fn directories_that_are_in_use_are_left_alone() {
 #[test]
 fn events_without_room_are_discarded_and_counted() {
     let (_folder, path) = trace();
-    // Nobody writes until the sink is given leave.
+    // Nothing is written until the sink is released.
     let (sink, leave) = Held::new(&path);
     let options = Options::new()
         .packet_size(4096)
@@ -474,7 +474,7 @@ impl kymo_tracing::Sink for Held {
 
 /// A disk that is full for a while.
 #[test]
-fn what_a_sink_cannot_write_is_told_and_the_rest_is_written() {
+fn what_a_sink_cannot_write_is_reported_and_the_rest_is_written() {
     struct Full {
         directory: PathBuf,
         packets: usize,
@@ -505,8 +505,8 @@ fn what_a_sink_cannot_write_is_told_and_the_rest_is_written() {
     record(layer, || {
         for number in 0..3u64 {
             tracing::info!(number);
-            let told = guard.flush();
-            assert_eq!(told.is_err(), number == 1);
+            let reported = guard.flush();
+            assert_eq!(reported.is_err(), number == 1);
         }
     });
     guard.finish().unwrap();

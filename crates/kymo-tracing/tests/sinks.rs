@@ -161,8 +161,8 @@ fn threads_without_a_packet_are_counted_at_the_end() {
     assert_eq!(read.faults, Vec::<String>::new());
     let lost = 1000 - numbers(&read.events, "number").len();
     for lost in [7, lost] {
-        let told = format!("discarded {lost} events");
-        assert!(read.warnings.contains(&told), "{}", read.warnings);
+        let reported = format!("discarded {lost} events");
+        assert!(read.warnings.contains(&reported), "{}", read.warnings);
     }
 }
 
@@ -173,14 +173,14 @@ fn metadata_that_cannot_be_written_is_tried_again() {
     let (layer, guard) = Options::new().mapped(&trace).unwrap();
     common::record(layer, || {
         tracing::info!(first = 1u64);
-        let tell = |number: u64| tracing::info!(number);
+        let report = |number: u64| tracing::info!(number);
         std::fs::rename(&trace, &away).unwrap();
-        tell(0);
+        report(0);
         guard.flush().unwrap_err();
         std::fs::rename(&away, &trace).unwrap();
         let begin = Instant::now();
         for number in 1.. {
-            tell(number);
+            report(number);
             let read = read_anyhow(&trace);
             if !numbers(&read.events, "number").is_empty() {
                 break;
@@ -200,10 +200,10 @@ fn nothing_is_recorded_after_the_end() {
     let (mapped_layer, mapped_guard) = Options::new().mapped(&mapped).unwrap();
     for (layer, guard) in [(file_layer, file_guard), (mapped_layer, mapped_guard)] {
         common::record(layer, || {
-            let tell = |number: u64| tracing::info!(number);
-            tell(1);
+            let report = |number: u64| tracing::info!(number);
+            report(1);
             guard.finish().unwrap();
-            tell(2);
+            report(2);
         });
     }
     for trace in [files, mapped] {
@@ -227,13 +227,13 @@ fn a_sink_may_wait_for_who_records() {
         let options = small().patience(Duration::from_millis(100));
         let (layer, guard) = options.sink(sink).unwrap();
         common::record(layer, || {
-            let tell = |number: u64| tracing::info!(number);
+            let report = |number: u64| tracing::info!(number);
             let holds = held.lock().unwrap();
-            (0..2000).for_each(tell);
+            (0..2000).for_each(report);
             drop(holds);
             // What waits is written, and then there is room again.
             guard.flush().unwrap();
-            (2000..4000).for_each(tell);
+            (2000..4000).for_each(report);
         });
         guard.finish().unwrap();
         let read = read_anyhow(folder.path());
@@ -283,7 +283,7 @@ fn a_flush_comes_to_an_end() {
 
 /// Of a stream that has events, too.
 #[test]
-fn what_is_lost_before_a_first_packet_is_told() {
+fn what_is_lost_before_a_first_packet_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (leave, wait) = channel::<()>();
     let (entered, has_entered) = channel::<()>();
@@ -323,18 +323,18 @@ fn what_is_lost_before_a_first_packet_is_told() {
 
 /// Nor is it lost for ever what had no file.
 #[test]
-fn what_is_lost_before_a_first_file_is_told() {
+fn what_is_lost_before_a_first_file_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, away) = (folder.path().join("trace"), folder.path().join("away"));
     let (layer, guard) = Options::new().mapped(&trace).unwrap();
     common::record(layer, || {
-        let tell = |number: u64| tracing::info!(number);
+        let report = |number: u64| tracing::info!(number);
         std::fs::rename(&trace, &away).unwrap();
-        (0..5).for_each(tell);
+        (0..5).for_each(report);
         guard.flush().unwrap_err();
         std::fs::rename(&away, &trace).unwrap();
         std::thread::sleep(Duration::from_millis(300));
-        (5..8).for_each(tell);
+        (5..8).for_each(report);
     });
     guard.finish().unwrap();
     let read = read_anyhow(&trace);
@@ -350,23 +350,23 @@ fn what_cannot_be_written_for_some_time_is_discarded() {
     let trace = folder.path().join("trace");
     let options = small().waiting(64).flush_every(None);
     let (layer, guard) = options.files(&trace).unwrap();
-    let tell = |number: u64| tracing::info!(number);
+    let report = |number: u64| tracing::info!(number);
     let dispatch = common::dispatch(layer);
     // Before the first packet of a stream, and between two.
     tracing::dispatcher::with_default(&dispatch, || {
         std::fs::create_dir(trace.join("stream-0")).unwrap();
-        (0..1000).for_each(tell);
+        (0..1000).for_each(report);
         guard.flush().unwrap_err();
         std::fs::remove_dir(trace.join("stream-0")).unwrap();
-        (1000..1003).for_each(tell);
+        (1000..1003).for_each(report);
         guard.flush().unwrap();
         let away = folder.path().join("away");
         std::fs::rename(&trace, &away).unwrap();
-        // A class that is new, of which the metadata cannot tell.
+        // A new class, which cannot be added to the metadata.
         (0..7).for_each(|other: u64| tracing::info!(other));
         guard.flush().unwrap_err();
         std::fs::rename(&away, &trace).unwrap();
-        (1003..1005).for_each(tell);
+        (1003..1005).for_each(report);
     });
     guard.finish().unwrap();
     let read = read_anyhow(&trace);
@@ -377,7 +377,7 @@ fn what_cannot_be_written_for_some_time_is_discarded() {
 
 /// Also where nothing comes after it.
 #[test]
-fn what_could_not_be_written_at_last_is_told_at_the_end() {
+fn what_could_not_be_written_at_last_is_reported_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let mut calls = 0;
     let sink = Acting {
@@ -403,10 +403,10 @@ fn what_could_not_be_written_at_last_is_told_at_the_end() {
     let options = small().flush_every(None);
     let (layer, guard) = options.sink(Failing(sink, Box::new(fails))).unwrap();
     common::record(layer, || {
-        let tell = |number: u64| tracing::info!(number);
-        (0..3).for_each(tell);
+        let report = |number: u64| tracing::info!(number);
+        (0..3).for_each(report);
         guard.flush().unwrap();
-        (3..9).for_each(tell);
+        (3..9).for_each(report);
     });
     guard.finish().unwrap_err();
     let read = read_anyhow(folder.path());

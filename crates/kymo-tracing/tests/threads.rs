@@ -11,7 +11,7 @@ use common::{numbers, read, read_anyhow};
 use kymo_tracing::{Layer, Options, WhenFull};
 use serde_json::Value;
 
-/// Numbers of events from each of several threads, so many each.
+/// Records `each` numbered events from each of `count` threads.
 fn threads(layer: &Layer, count: u64, each: u64) {
     let dispatch = common::dispatch(layer.clone());
     let handles: Vec<_> = (0..count)
@@ -224,17 +224,17 @@ fn threads_without_a_packet_lose_their_events() {
     let folder = tempfile::tempdir().unwrap();
     let (layer, flight) = small().flight_recorder(1 << 13).unwrap();
     let dispatch = common::dispatch(layer);
-    let tell = |number: u64| {
+    let report = |number: u64| {
         tracing::dispatcher::with_default(&dispatch, || tracing::info!(number));
     };
     let barrier = std::sync::Barrier::new(3);
     std::thread::scope(|scope| {
         for number in 0..3 {
-            let (tell, barrier) = (&tell, &barrier);
+            let (report, barrier) = (&report, &barrier);
             scope.spawn(move || {
-                tell(number);
+                report(number);
                 barrier.wait();
-                tell(number);
+                report(number);
                 barrier.wait();
             });
         }
@@ -257,7 +257,7 @@ fn recordings_end_before_and_after_their_threads() {
         threads(&layer, 1, number);
         common::record(layer.clone(), || tracing::info!(thread = 100u64, number));
         guard.finish().unwrap();
-        // Nobody is there to write it, and nobody is held up.
+        // No thread is left to write it, and no caller is held up.
         common::record(layer, || {
             (0..1000).for_each(|number: u64| tracing::info!(number))
         });
@@ -376,7 +376,7 @@ fn recordings_end_while_threads_record() {
             let found = numbers(&of_thread, "number");
             assert!(found.iter().copied().eq(0..found.len() as u64));
         }
-        // Nobody is there who makes files, and none is left over.
+        // No thread is left that makes files, and no such file is left over.
         let names = std::fs::read_dir(&trace).unwrap();
         let mut names = names.map(|entry| entry.unwrap().file_name());
         assert!(names.all(|name| !name.to_string_lossy().starts_with('.')));

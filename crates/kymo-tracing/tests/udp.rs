@@ -14,7 +14,7 @@ use common::{numbers, read, record};
 use kymo_ctf::wire::{Event, Receiver, ReceiverLimits, ReceiverOptions};
 use kymo_tracing::{Key, Options, WhenFull};
 
-/// Receives a trace; each of so many datagrams is lost.
+/// Receives a trace; one of every `losing` datagrams is lost.
 fn receive(socket: &UdpSocket, directory: &Path, key: Option<Key>, losing: usize) {
     let mut receiver = Receiver::new(ReceiverOptions {
         key,
@@ -49,7 +49,7 @@ fn receive(socket: &UdpSocket, directory: &Path, key: Option<Key>, losing: usize
                 Event::Stream { stream, name, .. } => drop(names.insert(stream, name)),
                 Event::Packet { stream, bytes, .. } => packets.push((stream, bytes)),
                 Event::Lost { .. } | Event::TooLarge { .. } => panic!("{event:?}"),
-                Event::End { told } => assert!(told),
+                Event::End { reported } => assert!(reported),
             }
         }
         if receiver.has_ended() {
@@ -106,7 +106,7 @@ fn nobody_need_be_there() {
     assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
-/// Asks again and again for what it never takes, until it is told to stop.
+/// Asks again and again for what it never takes, until it is stopped.
 fn nag(socket: &UdpSocket, stop: &AtomicBool) {
     let mut receiver = Receiver::new(ReceiverOptions {
         key: None,
@@ -144,7 +144,7 @@ fn the_end_comes_whatever_is_asked_for() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| nag(&socket, &stop));
-        // Longer than somebody may be silent.
+        // Longer than a receiver may be silent.
         let time = Duration::from_secs(7);
         let (layer, guard) = Options::new().end_within(time).udp(to, None).unwrap();
         record(layer, || tracing::info!("asked for without end"));

@@ -1,7 +1,7 @@
 //! What is in sight, before the index is whole: its packets are decoded first.
 //!
 //! The index goes through recordings from their beginning, which takes seconds if they are large. As long as tracks are
-//! estimates, the rows of what a page asks for are counted: at once where that takes no longer than an answer may, else in
+//! estimates, the rows of what a page asks for are counted: at once if that takes no longer than an answer may, else in
 //! a thread of its own, while the page shows the estimate. What is counted is exact, and stays so.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -298,7 +298,7 @@ impl Api {
         Ok(self.drawn_slices(&tracks(request)?, (begin, end), pixel, lens))
     }
 
-    /// The slices and states of tracks where a pixel is so many nanoseconds; only those that a lens shows.
+    /// The slices and states of tracks at `pixel` nanoseconds per pixel; only those that a lens shows.
     pub(crate) fn drawn_slices(
         &self,
         tracks: &[u32],
@@ -438,7 +438,7 @@ impl Api {
         Ok(json!({"lines": lines.collect::<Vec<_>>(), "cut": page.is_cut}))
     }
 
-    /// Starts statistics, or tells how far they are.
+    /// Starts statistics, or reports their progress.
     fn stats(&self, request: &Value) -> Result<Value> {
         let job = match request.get("job") {
             Some(_) => self.job(request)?,

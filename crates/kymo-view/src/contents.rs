@@ -1,4 +1,4 @@
-//! What the page is told of recordings and their tracks: all of it at first, then what has changed.
+//! What the page receives about recordings and their tracks: all of it at first, then what has changed.
 //!
 //! Of tens of thousands of files, nearly all are alike: what several recordings, tracks or places have in common is sent
 //! once, and named by its position in a list of the same answer. `web/contents.js` reads it.
@@ -16,16 +16,16 @@ use crate::api::Api;
 use crate::matches::MOST_MATCHES;
 use crate::scene::Scene;
 
-/// Names of fields that are told of a recording.
+/// At most this many field names of a recording are listed.
 const MOST_NAMES: usize = 300;
 
-/// Faults of a recording that are told.
+/// At most this many faults of a recording are listed.
 const MOST_FAULTS: usize = 200;
 
 /// Since when recordings are what they are.
 #[derive(Debug, Default)]
 pub(crate) struct Described {
-    /// By recording: what tells its kind from others, and the generation.
+    /// By recording: the key of its kind, and the generation.
     recordings: Vec<(u64, u64)>,
     /// The generation with which the list began.
     begun: u64,
@@ -60,7 +60,7 @@ fn kind(of: &AnyRecording) -> Value {
     })
 }
 
-/// Tells kinds of recordings apart, without describing them.
+/// A key that distinguishes kinds of recordings, without describing them.
 fn kind_key(of: &AnyRecording) -> u64 {
     let mut hasher = DefaultHasher::new();
     (of.what(), of.format().name, of.format().version).hash(&mut hasher);
@@ -232,7 +232,7 @@ impl Api {
         answer
     }
 
-    /// What tells recordings from others, wherever they are: for links that outlive the server.
+    /// What identifies recordings, wherever they are: for links that outlive the server.
     pub(crate) fn fingerprints(&self) -> Value {
         let recordings = self.scene.recordings().iter();
         json!({"fingerprints": recordings.map(crate::keep::fingerprint).collect::<Vec<_>>()})

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, MOST_COLUMNS, Result, number, range};
 
-/// Tracks that are counted. Of more, so many are taken that are evenly spread over all: databases without an index are read
+/// Maximum number of tracks counted, evenly spread over all if there are more: databases without an index are read
 /// for it.
 const MOST_TRACKS: usize = 1024;
 
@@ -46,7 +46,7 @@ impl Api {
     }
 }
 
-/// At most so many of some numbers, evenly spread.
+/// Returns at most `most` of the numbers, evenly spread.
 fn spread(numbers: &[u32], most: usize) -> Vec<u32> {
     let step = numbers.len().div_ceil(most).max(1);
     numbers.iter().step_by(step).copied().collect()

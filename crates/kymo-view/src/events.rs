@@ -13,7 +13,7 @@ use kymo_time::Timestamp;
 use crate::scene::{Scene, window};
 use crate::tracks::Classifier;
 
-/// Events of the same time that are told apart.
+/// At most this many events of the same time are distinguished.
 pub(crate) const MOST_SAME: u64 = 1 << 20;
 
 /// Rows that are looked at for one answer.
@@ -63,7 +63,7 @@ impl Scene {
     ///
     /// # Errors
     ///
-    /// The condition is wrong, or there is no thread for it.
+    /// The condition is invalid, or no thread could be started for it.
     pub(crate) fn page(
         &self,
         from: Cursor,
@@ -111,7 +111,7 @@ impl Scene {
     ///
     /// # Errors
     ///
-    /// The condition is wrong, or there is no thread for it.
+    /// The condition is invalid, or no thread could be started for it.
     pub(crate) fn page_on(
         &self,
         on: Option<&HashSet<u32>>,
@@ -373,7 +373,7 @@ impl Scene {
     ///
     /// # Errors
     ///
-    /// There is no thread for it.
+    /// No thread could be started for it.
     pub(crate) fn nth_on(&self, track: u32, at: Cursor) -> Result<Option<u64>, QueryError> {
         let (order, own) = self.rows_at(track, at.time)?;
         let at = usize::try_from(at.skip).unwrap_or(usize::MAX);

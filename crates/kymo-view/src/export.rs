@@ -18,7 +18,7 @@ use crate::wire::{put_head, put_track};
 const FIRST_COLUMNS: usize = 1 << 12;
 const FINER: usize = 8;
 
-/// Columns at most, of a track and of all of them together: the time and memory of an answer grow with these.
+/// Maximum columns, of a track and of all tracks together: the time and memory of an answer grow with these.
 const MOST_COLUMNS: usize = 1 << 18;
 const MOST_CELLS: usize = 1 << 24;
 
@@ -51,7 +51,7 @@ pub enum ExportError {
     Empty,
     /// The events cannot be read.
     Query(QueryError),
-    /// There are no random numbers.
+    /// Random numbers are not available.
     Random(io::Error),
 }
 

@@ -118,7 +118,7 @@ impl Flows {
         }
     }
 
-    /// The flows that lead through a row of a track: at most so many stops of each before it, and as many after it.
+    /// The flows through a row of a track: at most `most` stops of each before it, and as many after it.
     pub(crate) fn through(&self, stop: Stop, most: usize) -> Vec<&[Stop]> {
         let flows = self.at.get(&stop).map_or(&[][..], Vec::as_slice);
         let flows = flows.iter().filter_map(|&number| {

@@ -93,7 +93,7 @@ impl Keep {
             std::fs::read(path).map_err(|error| format!("cannot read `{name}`: {error}"))?;
         match serde_json::from_slice(&bytes) {
             Ok(value @ Value::Object(_)) => Ok(value),
-            // It is somebody else's: it is not overwritten.
+            // It is another program's file: it is not overwritten.
             _ => Err(format!("`{name}` does not hold notes of kymo view")),
         }
     }
@@ -112,7 +112,7 @@ impl Keep {
     }
 }
 
-/// A number that tells a recording from others, wherever it lies and however it has grown: by its format, its
+/// A number that identifies a recording, wherever it lies and however it has grown: by its format, its
 /// identifier or name, its event classes, and when it begins.
 pub(crate) fn fingerprint(of: &impl Recording) -> String {
     let file = of.path().file_name().unwrap_or_default().to_string_lossy();

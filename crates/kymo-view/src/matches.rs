@@ -128,7 +128,7 @@ impl Found {
         }
     }
 
-    /// The rows of all tracks around a time, in order of time: at most so many before it, and as many from it on.
+    /// The rows of all tracks around a time, in order of time: at most `most` before it, and as many from it on.
     pub(crate) fn around(&mut self, time: i64, most: usize) -> Vec<(u32, Match)> {
         let numbers: Vec<u32> = self.tracks().collect();
         let (mut before, mut after) = (Vec::new(), Vec::new());

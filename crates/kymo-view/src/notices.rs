@@ -83,7 +83,7 @@ impl Scene {
         }
         query.from = Some(from);
         let mut last = i64::MIN;
-        // There is no name that could be wrong.
+        // The query has no name that could be wrong.
         let _ = self.timeline.for_each_batch(&query, |batch: Batch| {
             let time = |row: usize| batch.head(row).time.map(Timestamp::as_nanos);
             let mut state = self.state();

@@ -3,7 +3,7 @@
 /// About how many bytes of recordings the first part has.
 const FIRST_BYTES: u64 = 8 << 20;
 
-/// Later parts are longer, and at most so many times shorter than everything.
+/// Later parts are longer: each is at least the whole time divided by this.
 const PARTS: i128 = 8;
 
 /// Cuts all time into parts that do not overlap, both ends of each included. The first one begins where the view does,

@@ -19,7 +19,7 @@ const MOST_STOPS: usize = 100;
 const MOST_NAME: usize = 4096;
 
 impl Api {
-    /// Starts an analysis, or tells how far it is.
+    /// Starts an analysis, or reports its progress.
     pub(crate) fn analysis(&self, request: &Value) -> Result<Value> {
         let job = match request.get("job") {
             Some(_) => self.job(request)?,

@@ -24,7 +24,7 @@ use connections::{Connections, Place};
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 const IDLE_TIME: Duration = Duration::from_secs(60);
 
-/// How long a connection may take for its first request: whoever does not know the token holds none of the few
+/// How long a connection may take for its first request: a client without the token holds none of the few
 /// connections for long.
 const FIRST_TIME: Duration = Duration::from_secs(3);
 
@@ -34,7 +34,7 @@ const PAGE_TIME: Duration = Duration::from_secs(180);
 /// How long the server waits for the next page when the last one has said that it closes.
 const CLOSED_TIME: Duration = Duration::from_secs(5);
 
-/// Pages that are told apart.
+/// At most this many pages are distinguished.
 const MOST_PAGES: usize = 64;
 
 /// How the server is reached, and how long it runs.
@@ -57,7 +57,7 @@ pub struct ServerOptions {
 pub enum ServerError {
     /// An address cannot be listened on.
     Listen(String, io::Error),
-    /// There is no random token.
+    /// A random token could not be created.
     Random(io::Error),
 }
 
@@ -433,7 +433,7 @@ fn asset(shared: &Shared, head: &Head, path: &str) -> Answer {
     }
 }
 
-/// FNV-1a: tells versions of a file apart.
+/// FNV-1a: distinguishes versions of a file.
 fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

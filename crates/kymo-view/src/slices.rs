@@ -122,7 +122,7 @@ impl Slices {
         self.tracks.keys().copied()
     }
 
-    /// What is drawn of a track where a pixel is so many nanoseconds. Only slices that `wants` is true for.
+    /// What is drawn of a track at `pixel` nanoseconds per pixel. Only slices for which `wants` is true.
     pub(crate) fn draw(
         &self,
         track: u32,

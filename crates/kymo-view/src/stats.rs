@@ -71,7 +71,7 @@ impl Values {
         }
     }
 
-    /// The smallest value that so many parts of a thousand do not exceed.
+    /// For each number of thousandths, the smallest value that this share of all values does not exceed.
     pub(crate) fn percentiles<const N: usize>(&self, thousandths: [u64; N]) -> [f64; N] {
         let mut exact = self.exact.clone();
         exact.sort_by(f64::total_cmp);

@@ -32,7 +32,7 @@ struct Column {
 }
 
 impl Scene {
-    /// The time line in so many columns of text. Waits until everything is known.
+    /// The timeline in `width` columns of text. Waits until everything is known.
     ///
     /// Events are drawn as the logarithm of their number, series as their mean between their least and greatest
     /// value. Below a recording with losses or damage, a row marks where they are.
@@ -260,7 +260,7 @@ fn printable(name: &str) -> String {
         .collect()
 }
 
-/// A text in exactly so many characters; what does not fit is cut in its middle.
+/// Returns a text of exactly `width` characters; a longer one is cut in the middle.
 fn fitted(text: &str, width: usize) -> String {
     let chars: Vec<char> = text.chars().collect();
     if chars.len() <= width {

@@ -41,7 +41,7 @@ macro_rules! formats {
             $($(#[$doc])* $format($format),)*
         }
 
-        /// Does the same with what the variant holds, whichever it is.
+        /// Does the same with the content of the variant, for all variants.
         macro_rules! each {
             ($d any:expr, $d one:ident => $d do:expr) => {
                 match $d any {

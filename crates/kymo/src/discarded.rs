@@ -4,7 +4,7 @@ use std::fmt;
 
 use kymo_model::{Chunk, Lost};
 
-/// What recorders discarded, as recordings tell: a loss, but no damage of what there is.
+/// What recorders discarded, as recordings report: a loss, but no damage of what there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Discarded {
     /// Events, as far as their number is known.

@@ -153,7 +153,7 @@ fn missing(path: &Path) -> Explained {
 
 /// The name in a directory that is most similar to another one.
 fn similar_name(directory: &Path, wrong: &str) -> Option<String> {
-    /// Of larger directories, only so many names are read.
+    /// Maximum number of names of a directory that are read.
     const MOST: usize = 10_000;
     let entries = std::fs::read_dir(directory).ok()?.take(MOST).flatten();
     let mut names: Vec<String> = entries

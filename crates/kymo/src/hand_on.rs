@@ -1,7 +1,7 @@
-//! Visitors that hand on to others what they are told.
+//! Visitors that hand on to others what they receive.
 
 /// Writes the methods of a [`Visitor`](kymo_model::Visitor) but those of structures: each hands on what
-/// it is told, if the expression made of `self` and the field is `Some` visitor.
+/// it receives, if the expression made of `self` and the field is `Some` visitor.
 macro_rules! hand_on_values {
     ($self:ident, $field:ident => $to:expr) => {
         $crate::hand_on::hand_on! { $self, $field => $to;

@@ -91,7 +91,7 @@ fn a_trace_is_shown_whole() {
 }
 
 #[test]
-fn what_was_discarded_is_told() {
+fn what_was_discarded_is_reported() {
     for threads in [1, 2] {
         let heard = show("lttng-discarded", threads);
         assert_same(&heard.text, &expected("lttng-discarded.txt"));

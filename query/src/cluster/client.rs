@@ -83,7 +83,7 @@ impl Client {
                 names,
                 tables,
             }) => {
-                terminal.tell(report.as_bytes());
+                terminal.report(report.as_bytes());
                 let mut known = self
                     .shared
                     .names
@@ -96,7 +96,7 @@ impl Client {
             Some(Message::Broken { report, status, .. }) => match outcome(status) {
                 Outcome::Usage => Err(Failure::Usage(report.trim_end().to_owned())),
                 outcome => {
-                    terminal.tell(report.as_bytes());
+                    terminal.report(report.as_bytes());
                     Err(match outcome {
                         Outcome::Damage => Failure::Refused,
                         _ => Failure::Unreadable,

@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use kymo_text::visible;
 
-/// How much somebody has to care.
+/// The severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Info,
@@ -37,7 +37,7 @@ pub(super) fn log(level: Level, what: &str, facts: &[(&str, &dyn Display)]) {
         };
     }
     line.push('\n');
-    // If nobody reads the log, work goes on.
+    // If the log has no reader, work goes on.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 

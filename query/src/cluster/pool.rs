@@ -70,7 +70,7 @@ enum End {
     Broken(DataFusionError),
     /// The worker is gone.
     Lost(String),
-    /// Nobody waits for the answer.
+    /// Nothing waits for the answer.
     GivenUp,
 }
 
@@ -379,7 +379,7 @@ impl Pool {
 
 impl Queue {
     fn next(&mut self, worker: &str) -> Option<Pending> {
-        // Nobody waits for these.
+        // Nothing waits for these.
         self.waiting.retain(|unit| !unit.answer.is_closed());
         let fits = |unit: &Pending| !unit.failed_on.iter().any(|name| name == worker);
         let running = |unit: &Pending| self.running.get(&unit.task.query).copied().unwrap_or(0);

@@ -28,9 +28,9 @@ use crate::opening::Opening;
 use crate::run::is_of_execution;
 use crate::session::{Session, Settings, runtime};
 
-/// A table is read in so many units for each thread of a worker, so that the last ones end at about the same time.
+/// Number of units per thread of a worker that a table is read in, so that the last ones end at about the same time.
 const UNITS_PER_THREAD: usize = 4;
-/// A table is read in so many units at most.
+/// Maximum number of units that a table is read in.
 const MOST_UNITS: usize = 4096;
 /// A client hears of a long query so often that it goes on.
 const ALIVE: Duration = Duration::from_secs(5);
@@ -223,7 +223,7 @@ impl Scheduler {
     ) -> Result<(Opened, String, u8), (String, u8)> {
         let terminal = Terminal::collected(color);
         let failed = |terminal: &Terminal, failure: &Failure| {
-            let outcome = terminal.tell_failure(failure);
+            let outcome = terminal.report_failure(failure);
             (terminal.take_collected(), outcome as u8)
         };
         let threads = self.threads;

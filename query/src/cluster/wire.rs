@@ -109,7 +109,7 @@ pub(crate) enum Message {
     },
     /// All rows were sent.
     Finished { damage: Vec<String> },
-    /// There are no more rows, for a reason that is complete for people.
+    /// No more rows follow; `report` is a complete message for users.
     Broken {
         report: String,
         status: u8,
@@ -341,7 +341,7 @@ pub(crate) async fn accept(stream: TcpStream, secret: &Secret) -> io::Result<(Co
 ///
 /// # Errors
 ///
-/// Nobody listens there, or the scheduler does not know the secret or is of another version.
+/// Nothing listens there, or the scheduler does not know the secret or has another version.
 pub(crate) async fn connect(address: &str, role: Role, secret: &Secret) -> io::Result<Connection> {
     let handshake = async {
         let (mut reader, mut sender) = split(TcpStream::connect(address).await?)?;

@@ -29,7 +29,7 @@ use crate::source::Damage;
 
 /// A worker says so often that it is there.
 const ALIVE: Duration = Duration::from_secs(1);
-/// The recordings of so many queries stay open.
+/// Maximum number of queries whose recordings stay open.
 const MOST_OPEN: usize = 8;
 /// Between two tries to reach the scheduler, at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -187,7 +187,7 @@ impl Worker {
             },
             Err(error) => Message::Failed(error),
         };
-        // If nobody listens, nobody waits for it.
+        // If nothing receives it, nothing waits for it.
         let _ = to.send(Piece::End(end)).await;
     }
 
@@ -232,7 +232,7 @@ impl Worker {
         let terminal = Terminal::collected(false);
         let opening = Opening::parse(&task.words).map_err(TaskError::Unreadable)?;
         let opened = opening.open(1, &terminal).map_err(|failure| {
-            terminal.tell_failure(&failure);
+            terminal.report_failure(&failure);
             let text = terminal.take_collected();
             TaskError::Unreadable(text.trim_end().to_owned())
         })?;
@@ -267,7 +267,7 @@ impl Worker {
     }
 }
 
-/// Stops work when nobody cares any more.
+/// Stops work when its result is no longer needed.
 struct Stop(JoinHandle<()>);
 
 impl Drop for Stop {

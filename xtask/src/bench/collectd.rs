@@ -22,14 +22,14 @@ use crate::process::{build_kymo, command, require, root};
 const SERIES: u64 = 1000;
 /// The first time, in seconds.
 const BEGIN: i64 = 1_700_000_000;
-/// So many bytes of datagrams may wait in a daemon's socket, as the kernel counts them: less than the least that a
+/// Maximum bytes of datagrams in a daemon's socket, as the kernel counts them: less than the least that a
 /// socket has room for, unless it asks for more.
 const WAITING: u64 = 160 << 10;
-/// So many bytes the kernel takes at most for a datagram.
+/// Maximum number of bytes that the kernel counts for a datagram.
 const DATAGRAM: u64 = 4 << 10;
-/// A daemon that has so much before it is left alone for so long.
+/// How long a daemon with that much pending is left alone.
 const REST: Duration = Duration::from_micros(200);
-/// So many rates are tried before it is given up.
+/// Number of rates that are tried before giving up.
 const TRIES: usize = 20;
 /// Nothing is done any more when no CPU time was used for so long.
 const IDLE: Duration = Duration::from_millis(1500);
@@ -156,7 +156,7 @@ fn sustained(side: Side<'_>, rounds: u64) -> Outcome<Cost> {
     Err(format!("lists were lost {TRIES} times, the last time at {rate:.0} a second").into())
 }
 
-/// One run of one daemon, to which so many lists are sent a second at most; and how many were.
+/// Runs one daemon once, with at most `rate` lists a second; returns the actual rate, too.
 fn one(side: Side<'_>, rounds: u64, rate: f64) -> Outcome<(Cost, f64)> {
     let folder = root().join("target/bench/collectd");
     if folder.is_dir() {
@@ -249,7 +249,7 @@ fn begin(side: Side<'_>, folder: &Path, port: u16, metrics: u16) -> Outcome<Runn
     )
 }
 
-/// Waits until a process does nothing any more, and tells when it last did something.
+/// Waits until a process is idle, and returns when it last did something.
 fn idle(process: u32) -> Outcome<Instant> {
     let (mut used, mut since) = (cpu(process)?, Instant::now());
     while since.elapsed() < IDLE {
@@ -278,7 +278,7 @@ fn dropped(port: u16) -> Outcome<u64> {
     Ok(drops.parse()?)
 }
 
-/// What Linux tells of the socket that listens at a port.
+/// What Linux reports about the socket that listens at a port.
 fn socket(port: u16) -> Outcome<String> {
     let address = format!(" 0100007F:{port:04X} ");
     let text = std::fs::read_to_string("/proc/net/udp")?;

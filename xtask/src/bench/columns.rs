@@ -10,10 +10,10 @@ use crate::args::Args;
 use crate::interop::tool;
 use crate::process::{command, hear, require, root};
 
-/// babeltrace2's module is asked for so many events: it needs some 80 µs for each.
+/// Number of events that babeltrace2's module is asked for: it needs some 80 µs for each.
 const PEER_EVENTS: u64 = 100_000;
 
-/// What is asked of a case: at least so many times the events per CPU second of the peer.
+/// What is required of a case: the minimum ratio of its events per CPU second to those of the peer.
 #[derive(Clone, Copy)]
 enum Asked {
     /// Of `babeltrace2 -o dummy`.
@@ -22,7 +22,7 @@ enum Asked {
     Module(f64),
     /// Of both.
     Both(f64, f64),
-    /// At most so many times the CPU time of the same question to `kymo-query`.
+    /// Maximum ratio of the CPU time to that of the same question to `kymo-query`.
     Query(f64),
 }
 

@@ -124,7 +124,7 @@ pub(super) fn run(mut args: Args) -> Outcome {
     Ok(())
 }
 
-/// What is run: lines in a pipe, or so many processes.
+/// What is run: lines in a pipe, or a number of processes.
 enum Task {
     Lines(String),
     Processes(Vec<Vec<String>>),
@@ -174,7 +174,7 @@ impl Bench {
         self.lines(&self.kymo, &["rrd"], &ours, &script)
     }
 
-    /// An update of each of many files, so many times: the more, the less opening the files counts.
+    /// `rounds` updates of each of many files: the more there are, the less opening the files counts.
     fn many(&self, rounds: u64) -> Task {
         let mut script = String::new();
         for round in 1..=rounds {

@@ -26,7 +26,7 @@ pub(super) fn run(args: Args) -> Outcome {
     Ok(())
 }
 
-/// Instructions of the program with so many updates.
+/// The number of instructions of the program for `updates` updates.
 fn count(program: &Path, folder: &Path, form: &str, updates: u64) -> Outcome<f64> {
     let mut updating = command(program);
     updating.arg(folder.join("updated.rrd"));

@@ -37,7 +37,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     Ok(())
 }
 
-/// Measures slices of so many bytes, and prints a line.
+/// Measures slices of `bytes` bytes, and prints a line.
 fn measure(from: &Machine, to: &Machine, bytes: usize, repeats: u32, runs: usize) -> Outcome {
     let source: Vec<u8> = (0u64..)
         .map(|number| match number % 8 {

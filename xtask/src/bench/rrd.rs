@@ -191,7 +191,7 @@ fn cost(mut command: Command) -> Outcome<Duration> {
     Ok(children()? - before)
 }
 
-/// Has rrdtool make a database with an archive for each number of rows, all of them filled:
+/// Creates a database with rrdtool that has a full archive for each number of rows:
 /// each update is of many steps, with numbers that need all their digits.
 fn make(path: &Path, sources: usize, rows: &[u64]) -> Outcome {
     const BEGIN: u64 = 1_600_000_000;

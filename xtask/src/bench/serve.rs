@@ -90,7 +90,7 @@ fn show(name: &str, costs: &[Vec<Cost>; 2], updates: u64) {
     );
 }
 
-/// One run of one daemon: of `kymo serve` where a program is told, else of rrdcached. Tells what it costs
+/// One run of one daemon: of `kymo serve` if a program is given, else of rrdcached. Returns what it costs
 /// to accept updates, and to write them.
 fn one(program: Option<&PathBuf>, files: u64, journal: bool, way: Way) -> Outcome<[Cost; 2]> {
     let folder = root().join("target/bench/serve");
@@ -128,9 +128,9 @@ fn one(program: Option<&PathBuf>, files: u64, journal: bool, way: Way) -> Outcom
     })?;
     let writing = cost(&daemon, || flush_all(&mut client, files))?;
     let last = name(files - 1);
-    let told = client.ask(&format!("PENDING {last}\nLAST {last}"))?;
+    let reported = client.ask(&format!("PENDING {last}\nLAST {last}"))?;
     let expected = format!("0 updates pending\n0 {}\n", BEGIN + 10 * ROUNDS);
-    if told != expected.into_bytes() {
+    if reported != expected.into_bytes() {
         return Err("not all was written".into());
     }
     daemon.end()?;

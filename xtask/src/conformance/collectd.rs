@@ -124,7 +124,7 @@ fn value_text(value: Value) -> String {
     }
 }
 
-/// Datagrams that nobody should send: the lists that collectd took, at each of its settings.
+/// Malformed datagrams: the lists that collectd took, at each of its settings.
 pub(super) fn malformed(setting: &Setting) -> Outcome<Vec<Verdict>> {
     let folder = setting.collectd().join("malformed");
     let types = types(setting)?;
@@ -153,8 +153,8 @@ pub(super) fn malformed(setting: &Setting) -> Outcome<Vec<Verdict>> {
     Ok(verdicts)
 }
 
-/// The lists of a datagram as the table of what collectd took has them: it was told by a plugin
-/// that knows times to three decimals, and one hour where there is no interval.
+/// The lists of a datagram as the table of what collectd took has them: it was recorded by a plugin
+/// that knows times to three decimals, and one hour if there is no interval.
 fn taken(decoder: &Decoder, datagram: &[u8], types: &TypesDb) -> Vec<String> {
     let mut lists = Vec::new();
     decoder.decode(datagram, &mut (), &mut |item| {

@@ -35,7 +35,7 @@ fn run(setting: &Setting, dialect: Dialect) -> Outcome<Vec<Verdict>> {
                 let result = agree(&known.class, &fitted.model);
                 verdicts.push(Verdict::new(case, result));
             }
-            // What has no equal is told, and is no case of what has one.
+            // What has no equivalent is reported, and is not a case of what has one.
             Err(_) if dialect == Dialect::Rfc11 => {}
             Err(error) => verdicts.push(Verdict::new(case, Err(error.to_string()))),
         }

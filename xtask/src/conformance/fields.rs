@@ -1,4 +1,4 @@
-//! Babeltrace's field traces: one event each, whose payload `root` is told value by value.
+//! Babeltrace's field traces: one event each, whose payload `root` is listed value by value.
 
 use kymo_model::{Base, FaultCode, Scope};
 
@@ -40,7 +40,7 @@ fn passes(setting: &Setting, case: &str, expected: &str) -> Result<(), String> {
     difference(expected, found.trim())
 }
 
-/// The trace must fail with the fault that the expected message tells.
+/// The trace must fail with the fault that the expected message names.
 fn fails(setting: &Setting, case: &str, expected: &str) -> Result<(), String> {
     let decoded = decode(&setting.traces.join(case))?;
     let Some(report) = decoded.faults.first() else {

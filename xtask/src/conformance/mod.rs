@@ -361,7 +361,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Tells how the cases of a corpus ended.
+    /// Reports how the cases of a corpus ended.
     fn add(&mut self, corpus: &str, mut verdicts: Vec<Verdict>) {
         verdicts.sort_by(|a, b| a.case.cmp(&b.case));
         let exceptions = &self.exceptions;

@@ -1,4 +1,4 @@
-//! The traces of random classes: every value is told, independently of any CTF reader.
+//! The traces of random classes: every value is listed, independently of any CTF reader.
 
 use kymo_model::Scope;
 use serde_json::Value as Json;

@@ -73,22 +73,22 @@ fn there_and_back(_: &str, _: &Path, bytes: &[u8]) -> Result<(), String> {
     let own = convert(&source, Target::Native(detection.machine));
     let own = own.map_err(|error| error.to_string())?.bytes;
     for machine in Machine::all() {
-        let told = |what: &str| format!("{}: {what}", machine.name());
+        let reported = |what: &str| format!("{}: {what}", machine.name());
         let late = source.database.state.last_update.seconds() > LAST_32_BIT_SECOND;
         let there = match convert(&source, Target::Native(machine)) {
             Ok(there) if late && machine.time().bytes() == 4 => {
-                return Err(told(&format!("holds a late time: {:?}", there.notes)));
+                return Err(reported(&format!("holds a late time: {:?}", there.notes)));
             }
             Ok(there) => there.bytes,
             Err(_) if late && machine.time().bytes() == 4 => continue,
-            Err(error) => return Err(told(&error.to_string())),
+            Err(error) => return Err(reported(&error.to_string())),
         };
-        let there = Source::open(&there, None).map_err(|error| told(&error.to_string()))?;
+        let there = Source::open(&there, None).map_err(|error| reported(&error.to_string()))?;
         match &there.form {
             Form::Native(found) if found.alike.contains(&machine) => {}
-            other => return Err(told(&format!("found to be {other:?}"))),
+            other => return Err(reported(&format!("found to be {other:?}"))),
         }
-        same_again(&there, detection.machine, &own).map_err(|error| told(&error))?;
+        same_again(&there, detection.machine, &own).map_err(|error| reported(&error))?;
     }
     let portable = convert(&source, Target::Portable).map_err(|error| error.to_string())?;
     let portable = Source::open(&portable.bytes, None).map_err(|error| error.to_string())?;
@@ -165,7 +165,7 @@ fn native(
     if found != (version, order, bits, align) {
         return Err(format!("found {found:?}"));
     }
-    // None of them has a time_t that is wider than long.
+    // None of them has a `time_t` that is wider than `long`.
     if machine.time() != machine.long() || detection.confidence != Confidence::Certain {
         return Err(format!("{}, {:?}", machine.name(), detection.confidence));
     }

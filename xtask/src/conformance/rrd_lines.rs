@@ -52,11 +52,11 @@ pub(super) fn created(setting: &Setting) -> Outcome<Vec<Verdict>> {
             script.push('\n');
         }
         let folder = tempfile::tempdir()?;
-        let told = run(&setting.kymo, folder.path(), &script)?;
+        let reported = run(&setting.kymo, folder.path(), &script)?;
         for name in names {
             let case = format!("rrd/commands/{form}/{name}");
             let expected = std::fs::read(arch.join(&name))?;
-            let result = told
+            let result = reported
                 .clone()
                 .and_then(|()| alike(&folder.path().join(&name), form, &expected, rotated));
             verdicts.push(Verdict::new(case, result));
@@ -88,11 +88,11 @@ pub(super) fn updated(setting: &Setting) -> Outcome<Vec<Verdict>> {
                 script += &format!("update {file} {}\n", words.join(" "));
             }
         }
-        let told = run(&setting.kymo, folder.path(), &script)?;
+        let reported = run(&setting.kymo, folder.path(), &script)?;
         for name in &names {
             let expected = std::fs::read(databases.join(format!("{name}.final.rrd")))?;
             let file = name.rsplit('/').next().unwrap_or_default();
-            let result = told
+            let result = reported
                 .clone()
                 .and_then(|()| alike(&folder.path().join(file), form, &expected, same));
             verdicts.push(Verdict::new(format!("rrd/updates/{form}/{file}"), result));

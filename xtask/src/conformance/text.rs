@@ -11,8 +11,8 @@ use crate::process::{Said, command, hear, root};
 ///
 /// A case is `CASE.rc`, the exit code of babeltrace2, with its text as `CASE.pretty` and
 /// `CASE.details`. `ODD.tsv` lists valid traces that it could not read: there the text
-/// of a later version counts (`CASE.pretty.master`), and where there is none the case is
-/// left to the corpora that tell values. Each text is a verdict of its own.
+/// of a later version counts (`CASE.pretty.master`), and if there is none, the case is
+/// left to the corpora that list values. Each text is a verdict of its own.
 pub(super) fn run(setting: &Setting, prefix: &str) -> Outcome<Vec<Verdict>> {
     let expected = setting.traces.join("expected");
     let odd: BTreeSet<String> = record::rows(&expected.join("ODD.tsv"))?
@@ -111,7 +111,7 @@ fn reads(
     reason: Option<(&str, &str)>,
 ) -> Result<(), String> {
     let said = print(setting, case, format)?;
-    told(setting, case, &said, reason.unwrap_or(("0", "")))?;
+    reported(setting, case, &said, reason.unwrap_or(("0", "")))?;
     let expected = with_sorted_labels(&read(expected)?);
     let found = with_sorted_labels(&String::from_utf8_lossy(&said.out));
     difference(&expected, &found)
@@ -133,7 +133,7 @@ fn stops(
 ) -> Result<(), String> {
     let reason = reason.ok_or("no reason is recorded in conformance/reasons.tsv")?;
     let said = print(setting, case, "pretty")?;
-    told(setting, case, &said, reason)?;
+    reported(setting, case, &said, reason)?;
     let expected = with_sorted_labels(&read(expected)?);
     let found = with_sorted_labels(&String::from_utf8_lossy(&said.out));
     if found.starts_with(&expected) {
@@ -143,9 +143,9 @@ fn stops(
     }
 }
 
-/// Whether the exit code is the right one, and the reason is told: by a message, or as the code
+/// Whether the exit code is the right one, and the reason is reported: by a message, or as the code
 /// of a fault.
-fn told(
+fn reported(
     setting: &Setting,
     case: &str,
     said: &Said,

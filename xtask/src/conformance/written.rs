@@ -24,12 +24,12 @@ pub(super) fn rfc(setting: &Setting) -> Outcome<Vec<Verdict>> {
     each(setting, &["--to", "ctf-rfc"])
 }
 
-/// All fields anew: without alignment, in the big byte order.
+/// Rewrites all fields: without alignment, in big-endian byte order.
 pub(super) fn packed(setting: &Setting) -> Outcome<Vec<Verdict>> {
     each(setting, &["--to", "ctf2", "--packed", "--byte-order", "be"])
 }
 
-/// All packets anew.
+/// Rewrites all packets.
 pub(super) fn packets(setting: &Setting) -> Outcome<Vec<Verdict>> {
     each(setting, &["--to", "ctf1.8", "--packet-size", "4K"])
 }
@@ -47,7 +47,7 @@ fn each(setting: &Setting, to: &[&str]) -> Outcome<Vec<Verdict>> {
             continue;
         };
         let result = check(setting, &trace, to, &before);
-        // Not every trace fits RFC v1.1: how many do, the recorded number tells.
+        // Not every trace fits RFC v1.1: the recorded number states how many do.
         let fits = !is_rfc || !matches!(&result, Err(why) if why.contains(DOES_NOT_FIT));
         if fits {
             verdicts.push(Verdict::new(case, result));
@@ -91,7 +91,7 @@ fn check(setting: &Setting, trace: &Path, to: &[&str], before: &[Value]) -> Resu
     }
 }
 
-/// The lines of JSON without what tells where the trace is.
+/// The lines of JSON without what says where the trace is.
 fn lines(setting: &Setting, trace: &Path, is_rfc: bool) -> Result<Vec<Value>, String> {
     let mut print = command(&setting.kymo);
     print.args(["print", "--format", "json"]).arg(trace);
@@ -139,7 +139,7 @@ fn time_of(event: &Map<String, Value>) -> Value {
     }
 }
 
-/// Whether two values are the same but for what docs/ctf-dialects.md tells: other names where
+/// Whether two values are the same but for what docs/ctf-dialects.md lists: other names where
 /// they have characters that a dialect cannot hold, labels more or fewer, and what a dialect shows
 /// as an integer, an array of bytes or an empty structure, and RFC v1.1 as sequences of one element or none.
 fn is_same(before: &Value, after: &Value, is_rfc: bool) -> bool {
@@ -207,7 +207,7 @@ fn is_chosen(before: &Value, after: &Value, is_same: &dyn Fn(&Value, &Value) -> 
     }
 }
 
-/// Whether bits are those of what is no number, or infinite.
+/// Whether the bits are those of a NaN or an infinity.
 fn is_odd_float(name: &str, bits: Option<u64>) -> bool {
     let Some(bits) = bits else { return false };
     let float = match u32::try_from(bits) {
@@ -246,7 +246,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_what_is_told_may_differ() {
+    fn only_what_is_reported_may_differ() {
         for (before, after, same) in [
             (
                 json!({"a": 1, "b": [1.5]}),

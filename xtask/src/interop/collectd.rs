@@ -87,7 +87,7 @@ impl Daemon {
 pub(super) fn run(kymo: &Path) -> Outcome<Counts> {
     require("collectd", "collectd-core")?;
     require("rrdtool", "rrdtool")?;
-    // collectd makes no directories below one whose name begins with a dot.
+    // collectd does not create directories below one whose name begins with a dot.
     let folder = root().join("target/interop/collectd");
     if folder.is_dir() {
         std::fs::remove_dir_all(&folder)?;
@@ -292,7 +292,7 @@ fn definitions(daemon: Daemon, theirs: &Path, counts: &mut Counts) -> Outcome {
     Ok(())
 }
 
-/// What rrdtool tells of the definitions of a database.
+/// What rrdtool reports about the definitions of a database.
 fn defined(file: &Path) -> Outcome<String> {
     let said = hear(command("rrdtool").arg("info").arg(file))?;
     let text = String::from_utf8(said.out)?;

@@ -44,7 +44,7 @@ const WAYS: &[&[&str]] = &[
     &["--color=always", "--names=all", "--fields=all"],
 ];
 
-/// Options of `kymo convert` with which a trace is written anew.
+/// Options of `kymo convert` with which a trace is rewritten.
 const REWRITES: &[&[&str]] = &[
     &["--to=ctf1.8"],
     &["--to=ctf1.8", "--packet-size=4K"],
@@ -118,7 +118,7 @@ fn draft_as_today(kymo: &Path, trace: &Path) -> Outcome<usize> {
     compare(kymo, &[], &[written])
 }
 
-/// Compares what babeltrace2 prints of a trace that kymo has written anew with what kymo prints of
+/// Compares what babeltrace2 prints of a trace that kymo has rewritten with what kymo prints of
 /// the trace itself.
 fn written_anew(kymo: &Path, trace: &Path, options: &[&str]) -> Outcome<usize> {
     let folder = tempfile::tempdir()?;
@@ -192,7 +192,7 @@ fn windows(trace: &Path) -> Outcome<Vec<(String, String)>> {
     ])
 }
 
-/// Compares what both print, and tells how many lines that was.
+/// Compares what both print, and returns the number of lines.
 pub(super) fn compare(kymo: &Path, options: &[String], traces: &[PathBuf]) -> Outcome<usize> {
     let colored = options.iter().any(|option| option == "--color=always");
     let ours = hear(

@@ -17,7 +17,7 @@ use super::Counts;
 use crate::Outcome;
 use crate::process::{command, require};
 
-/// Compares on so many databases; the seed makes them others.
+/// Compares `rounds` databases; the seed varies them.
 pub(super) fn run(rounds: u64, seed: u64) -> Outcome<Counts> {
     require("rrdtool", "rrdtool")?;
     let folder = tempfile::tempdir()?;
@@ -31,7 +31,7 @@ pub(super) fn run(rounds: u64, seed: u64) -> Outcome<Counts> {
             counts.failed += 1;
             println!(
                 "FAILED  round {round} of seed {seed}: {why}\n{}",
-                case.told()
+                case.reported()
             );
         } else {
             counts.passed += 1;
@@ -249,7 +249,7 @@ impl Case {
         definitions.extend(placed.into_iter().map(|(_, archive)| archive));
     }
 
-    fn told(&self) -> String {
+    fn reported(&self) -> String {
         let mut text = format!(
             "    create --start {} --step {} {}\n",
             self.start,

@@ -7,7 +7,7 @@
 //! series; `ROLL`, which loses a value there; broken markup with `--pango-markup`. [`EXCEPTIONS`] has more.
 //!
 //! `programs.jsonl` has command lines as Munin, Cacti and others write them: their options, elements and
-//! formats, written anew for the databases of the corpus.
+//! formats, rewritten for the databases of the corpus.
 
 mod lines;
 

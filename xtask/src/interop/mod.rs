@@ -1,4 +1,4 @@
-//! kymo beside the programs whose files it reads and whose texts it prints, on files that
+//! Compares kymo with the programs whose files it reads and whose texts it prints, on files that
 //! these make now.
 
 mod analyses;

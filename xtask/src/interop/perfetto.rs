@@ -7,7 +7,7 @@ use super::{Counts, make_trace};
 use crate::Outcome;
 use crate::process::{command, hear, root};
 
-/// The Python in whose environment the package `perfetto` is: an option, or its usual place.
+/// The Python whose environment has the package `perfetto`: an option, or its usual place.
 pub(super) fn python(given: Option<PathBuf>) -> Outcome<PathBuf> {
     let python = given.unwrap_or_else(|| root().join("target/perfetto/bin/python"));
     if !python.is_file() {
@@ -109,7 +109,7 @@ pub(super) fn run(
     Ok(counts)
 }
 
-/// Compares one conversion; tells what was compared.
+/// Compares one conversion; returns what was compared.
 fn compare(
     kymo: &Path,
     python: &Path,

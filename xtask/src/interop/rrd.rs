@@ -196,7 +196,7 @@ impl Peer<'_> {
         std::fs::write(&dump, self.rrdtool("dump", &[], &[file])?)?;
         let (theirs, ours) = (self.folder.join("theirs.rrd"), self.folder.join("ours.rrd"));
         for options in [&["-f"][..], &["-f", "-r"]] {
-            // What rrdtool takes for the bounds of computed values is no such thing.
+            // What rrdtool takes for the bounds of computed values are not bounds.
             if options.len() > 1 && name == "computed" {
                 continue;
             }

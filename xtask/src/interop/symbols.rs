@@ -186,7 +186,7 @@ fn beside_addr2line(work: &Path, infos: &BTreeSet<&Info>) -> Outcome<usize> {
             let last = name_in_source.rsplit("::").next();
             last == Some(our_name)
         };
-        // binutils 2.40 mixes up files that DWARF 5 numbers; babeltrace2 has told whether they are right.
+        // binutils 2.40 mixes up files that DWARF 5 numbers; babeltrace2 has shown whether they are right.
         let line = |place: &str| place.rsplit(':').next().map(str::to_owned);
         let is_place = line(src) == line(place) || (src.is_empty() && place.starts_with("??"));
         if !is_same || !is_place {

@@ -159,7 +159,7 @@ impl Daemon {
         self.folder.join(name)
     }
 
-    /// What it tells of itself.
+    /// What it reports about itself.
     pub(super) fn metric(&self, name: &str) -> Outcome<u64> {
         self.metrics.get(name)
     }

@@ -24,7 +24,7 @@ use load::{Acknowledged, Datagrams};
 const LOOK: Duration = Duration::from_millis(250);
 /// What was sent must have been dealt with after this.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So much more memory may be in use at the end than after warm-up, in bytes: what allocators keep.
+/// Maximum growth of memory between warm-up and the end, in bytes: what allocators keep.
 const SLACK: u64 = 4 << 20;
 
 /// When the disk is full, in shares of the time: once while everything is met for the first time, since

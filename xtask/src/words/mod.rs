@@ -20,10 +20,10 @@ use markdown::{Document, Kind};
 use options::Options;
 use phrases::Phrases;
 
-/// Lines of documents are no longer, in characters.
+/// Maximum length of lines of documents, in characters.
 const LONGEST: usize = 120;
 
-/// Directories with sources whose texts nobody but developers read.
+/// Directories with sources whose texts only developers read.
 const FOR_DEVELOPERS: [&str; 2] = ["kymo-fuzz", "kymo-rfc-gen"];
 
 /// Something to mend, and where.

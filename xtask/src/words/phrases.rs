@@ -40,7 +40,7 @@ impl Phrases {
     }
 }
 
-/// The noun of `x is no NOUN`, which is not `there is no` or `is no longer`.
+/// The noun of `x is no NOUN`, except in `there is no` and `is no longer`.
 fn is_no(words: &[String]) -> Option<&str> {
     words.windows(3).enumerate().find_map(|(at, part)| {
         let before = at.checked_sub(1).map(|before| words[before].as_str());

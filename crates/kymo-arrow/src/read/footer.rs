@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// A file with a column within so many structures.
+    /// A file with a column nested in `structures` structures.
     fn nested(structures: usize) -> Vec<u8> {
         let mut array: ArrayRef = Arc::new(Int32Array::from(vec![1]));
         for _ in 0..structures {

@@ -59,7 +59,7 @@ pub static FORMAT: FileFormat = FileFormat {
 /// Formats for [`Options::formats`].
 pub static FORMATS: &[FileFormat] = std::slice::from_ref(&FORMAT);
 
-/// Why tables are no recording.
+/// Why tables are not a recording.
 type Problem = String;
 
 fn refused(path: &Path, message: Problem) -> OpenError {

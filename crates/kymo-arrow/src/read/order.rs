@@ -22,7 +22,7 @@ impl Position {
 /// The next row of each file.
 ///
 /// The rows of a file are in order of time, and those of one stream in the order in which they were recorded. So the first
-/// row of all in time is the next one of its stream, unless the stream goes back in time: then its numbers tell.
+/// row of all in time is the next one of its stream, unless the stream goes back in time: then its numbers decide.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
     by_time: BTreeSet<(i64, Position, usize)>,
@@ -48,7 +48,7 @@ impl Heads {
         self.files[file].1
     }
 
-    /// Takes the file whose row is the next one; `before` is the row that was taken before.
+    /// Takes the file that holds the next row; `before` is the row that was taken before.
     pub(super) fn take(&mut self, before: Option<Position>) -> Option<usize> {
         let follows = before.and_then(|before| {
             let first = self.by_stream.get(&before.stream)?.first()?;

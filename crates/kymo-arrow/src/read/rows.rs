@@ -70,7 +70,7 @@ impl TableFile {
         groups.map(move |group| group.columns().get(leaf?)?.statistics())
     }
 
-    /// How many values of a column are null; unknown if the file does not tell.
+    /// How many values of a column are null; `None` if the file does not record it.
     pub(super) fn nulls(&self, column: usize) -> Option<u64> {
         let mut counts = self.statistics(column).map(|of| of?.null_count_opt());
         counts.try_fold(0_u64, |sum, count| sum.checked_add(count?))
@@ -225,7 +225,7 @@ pub(super) struct Own {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ticks {
     Column(usize),
-    /// So many nanoseconds after the time.
+    /// Nanoseconds since the time.
     Since(i64),
 }
 

@@ -19,9 +19,9 @@ use kymo_model::{FaultCode, FaultReport};
 use super::values::NotGiven;
 use crate::packet_fields;
 
-/// Packets that are not given have so many bytes.
+/// Size in bytes of packets if the tables do not specify packets.
 const PACKET_BYTES: u64 = 1 << 20;
-/// So many different reasons why rows are left out are reported.
+/// Maximum number of distinct reasons that are reported for skipped rows.
 const MOST_REASONS: usize = 32;
 
 /// A packet, as the table of packets has it.

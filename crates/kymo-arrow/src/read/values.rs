@@ -19,7 +19,7 @@ use crate::kinds::Form;
 /// Values are known by their place.
 const FIELD: FieldId = FieldId(0);
 
-/// Why a row is no event.
+/// Why a row is not an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotGiven {
     /// It has no value where there must be one.

@@ -109,7 +109,7 @@ pub(crate) struct States {
     ///
     /// FIELD/NAME has the field of a name as well. A condition is FIELD=VALUE[,VALUE]... or
     /// FIELD!=VALUE[,VALUE]..., several have `&` between them. Of several transitions of an event with the
-    /// same FIELD, the first one counts whose condition holds.
+    /// same FIELD, the first one whose condition holds applies.
     #[arg(
         long,
         value_name = "EVENT:FIELD:STATE[:CONDITION]",
@@ -131,7 +131,7 @@ pub(crate) struct States {
     #[arg(long, value_enum, value_name = "BY", default_value_t = SortBy::Time)]
     pub(crate) sort: SortBy,
 
-    /// Show only tracks whose name matches a pattern; the summary is of them too.
+    /// Show and summarize only tracks whose name matches a pattern.
     #[arg(long, value_name = "GLOB", value_parser = parse_glob)]
     pub(crate) filter: Option<Glob>,
 

@@ -56,7 +56,7 @@ pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) selection: Selection,
 
-    /// The field whose values are tracks, such as cpu_id; with rrd, they are the data sources.
+    /// The field whose values become tracks, such as cpu_id; with rrd, they become the data sources.
     ///
     /// Where none is given, tracks are those of CPEL and elog files, and the streams of other
     /// recordings; an event without the field is on the track of its stream. (perfetto, chrome,
@@ -166,7 +166,7 @@ pub(crate) struct Convert {
     )]
     pub(crate) rows: Option<u64>,
 
-    /// The machine whose file is written, or `portable`; by default, what the environment
+    /// The machine whose format is written, or `portable`. By default, it is the one that the environment
     /// (KYMO_RRD_FORMAT) or the configuration says, or this machine.
     #[arg(
         long,

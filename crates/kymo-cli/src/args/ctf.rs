@@ -9,7 +9,7 @@ use super::{Input, Threads};
 /// Write what can be saved of damaged CTF traces
 ///
 /// Whole events before the damage of a packet are kept; what is lost behind it is counted as one
-/// discarded event, since nobody knows how many there were. Times and counters of a packet that
+/// discarded event, since their number is unknown. Times and counters of a packet that
 /// contradict its events or the packets around it are mended, and events out of the time of their
 /// packet are left out. Packets have the sizes that they really
 /// have, and are plain: what was compressed or encrypted is so no longer. What cannot be saved is reported, and makes the exit status 1.

@@ -10,7 +10,7 @@ use super::{Input, Selection, Work};
 ///
 /// The part is what --begin, --end, --event and --where select; tracks are chosen by their fields, such
 /// as --where 'track_name ~ "worker*"' or --where 'cpu_id == 1'. What is kept is as it was: times, packets
-/// of traces that are whole, sections and strings of CPEL files that nobody knows. Traces of CTF 1.8 and 2, CPEL and
+/// of traces that are whole, unknown sections and strings of CPEL files. Traces of CTF 1.8 and 2, CPEL and
 /// elog files, databases, captures of collectd, exports of LTTng's maps and Parquet files can be cut. In a
 /// database, rows that are not selected become unknown; of a capture, datagrams stay that have something selected.
 /// `kymo convert` makes other files.

@@ -48,7 +48,7 @@ pub(crate) struct Receive {
     #[arg(long)]
     pub(crate) no_resend: bool,
 
-    /// Take packets of at most so many bytes: a number, or one with K, M or G behind it.
+    /// Maximum size of a packet: a number of bytes, optionally followed by K, M or G.
     ///
     /// Larger ones are reported and left out. Half as many bytes again may be in memory, of all senders together; 64M
     /// at least.
@@ -62,7 +62,7 @@ pub(crate) struct Receive {
 
     /// Receive from N senders, each into a directory of its own: `sender_1`, `sender_2`, ... below DIR.
     ///
-    /// It ends when all of them have ended, or nothing has come for --idle.
+    /// The command ends when all senders have ended, or if nothing arrives for the time of --idle.
     #[arg(
         long,
         value_name = "N",

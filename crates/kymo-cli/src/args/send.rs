@@ -33,7 +33,7 @@ pub(crate) struct Send {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Where to: `collectd://HOST[:PORT]`, whose network plugin listens at UDP port 25826 by
+    /// Where to send: `collectd://HOST[:PORT]`, whose network plugin listens on UDP port 25826 by
     /// default; `unix:PATH`, the socket of its unixsock plugin, which replies to each line; or
     /// `ctf+udp://HOST:PORT`, where `kymo receive` listens.
     #[arg(value_name = "TARGET", value_parser = Target::parse)]
@@ -44,10 +44,10 @@ pub(crate) struct Send {
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
 
-    /// Send N lists of values, or to ctf+udp N bytes, a second at most; 0 for as many as there are.
+    /// Send at most N lists of values a second, or N bytes a second with ctf+udp; 0 for no limit.
     ///
-    /// By default, 50,000 lists a second are sent as datagrams, of which nobody reports that they are lost,
-    /// and as many as there are to a socket; of packets 12,500,000 bytes.
+    /// By default, 50,000 lists a second are sent as datagrams, whose loss is not reported,
+    /// and an unlimited number to a socket; packets are sent at 12,500,000 bytes a second.
     #[arg(long, value_name = "N")]
     pub(crate) rate: Option<u32>,
 
@@ -114,7 +114,7 @@ pub(crate) struct Send {
     #[arg(long, help_heading = "Packets of traces")]
     pub(crate) raw: bool,
 
-    /// Keep so many bytes of packets in memory to send them again: a number, or one with K, M or G behind
+    /// Bytes of packets to keep in memory for resending: a number, optionally with K, M or G behind
     /// it. Others are read again.
     #[arg(
         long,
@@ -126,7 +126,7 @@ pub(crate) struct Send {
     )]
     pub(crate) window: usize,
 
-    /// Go on for so long while nobody listens, or nobody confirms the end; units are ns, us, ms, s, m, h, d.
+    /// Time to keep trying if there is no listener, or if the end is not confirmed; units are ns, us, ms, s, m, h, d.
     #[arg(
         long,
         value_name = "DURATION",

@@ -44,7 +44,7 @@ pub(crate) struct Serve {
     /// Speak rrdcached's protocol at an address: unix:PATH, HOST, HOST:PORT or `[IPv6]:PORT`. Can be given
     /// several times.
     ///
-    /// Nobody is asked who they are: whoever reaches a port can change and remove databases. The port is
+    /// Clients are not authenticated: anyone who can reach a port can change and remove databases. The port is
     /// 42217 by default.
     #[arg(long, value_name = "ADDRESS", value_parser = rrdcached)]
     pub(crate) rrdcached: Vec<Address>,
@@ -161,7 +161,7 @@ pub(crate) struct Serve {
 
     /// Answer queries at http://HOST:PORT, as Prometheus and Graphite do. Can be given several times.
     ///
-    /// Nobody is asked who they are: whoever reaches the port can read all databases.
+    /// Clients are not authenticated: anyone who can reach the port can read all databases.
     #[arg(long, value_name = "ADDRESS", value_parser = metrics)]
     pub(crate) query: Vec<Address>,
 
@@ -180,7 +180,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) write_timeout: Option<std::time::Duration>,
 
-    /// And up to so many seconds more, so that not all files are written at the same time.
+    /// Keep updates up to N seconds longer, so that not all files are written at the same time.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) jitter: Option<std::time::Duration>,
 

@@ -9,7 +9,7 @@ use kymo_model::Recording;
 
 use super::{Job, is_stdout, refuse_found_input};
 use crate::args::convert::{Convert, To};
-use crate::open::{Wanted, tell_opening_faults, whole_inputs};
+use crate::open::{Wanted, report_opening_faults, whole_inputs};
 use crate::outputs::refuse_file;
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -30,7 +30,7 @@ pub(crate) fn cut_pieces(args: &Convert, terminal: &Terminal) -> Result<Outcome,
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     let is_explained = wanted.warn(&inputs, &filter, terminal);
-    let outcome = tell_opening_faults(&inputs, terminal);
+    let outcome = report_opening_faults(&inputs, terminal);
     if args.work.strict && outcome != Outcome::Good {
         return Ok(outcome);
     }

@@ -89,8 +89,8 @@ fn write(args: &Convert, to: To, job: &Job<'_>) -> Result<Outcome, Failure> {
             });
             ended(written.map_err(|stop| match stop {
                 Stop::Failure(Failure::Output(error)) => {
-                    let told = format!("{}: {error}", output.display());
-                    io::Error::new(error.kind(), told).into()
+                    let reported = format!("{}: {error}", output.display());
+                    io::Error::new(error.kind(), reported).into()
                 }
                 stop => stop,
             }))

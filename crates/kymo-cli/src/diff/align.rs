@@ -2,7 +2,7 @@
 //!
 //! As long as both are alike, nothing is kept. Where they differ, up to [`WINDOW`] elements of each are looked at for
 //! the nearest places from which on both are alike again: for a few elements, or for one that is there only once in
-//! each. What is before these is different. If there are no such places, all of the windows is different.
+//! each. Everything before these places differs. If there are no such places, the whole windows differ.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -53,12 +53,12 @@ impl<T, I: Iterator<Item = (u64, T)>> Ahead<T, I> {
     }
 }
 
-/// Tells the differences of two sequences of elements with their hashes in order; returns how many elements are alike.
+/// Reports the differences of two sequences of hashed elements in order; returns how many elements are alike.
 /// `false` of the teller ends it.
 pub(super) fn align<T>(
     a: impl Iterator<Item = (u64, T)>,
     b: impl Iterator<Item = (u64, T)>,
-    mut tell: impl FnMut(Difference<T>) -> bool,
+    mut report: impl FnMut(Difference<T>) -> bool,
 ) -> u64 {
     let (mut a, mut b) = (Ahead::new(a), Ahead::new(b));
     let mut alike = 0;
@@ -78,7 +78,7 @@ pub(super) fn align<T>(
         let (left, right) = nearest(&hashes(&a.buffer), &hashes(&b.buffer)).unwrap_or((in_a, in_b));
         let at = [a.taken, b.taken];
         let only = [a.take(left), b.take(right)];
-        if !tell(Difference { at, only }) {
+        if !report(Difference { at, only }) {
             return alike;
         }
     }
@@ -189,14 +189,14 @@ mod tests {
             only[1] += difference.only[1].len();
             true
         });
-        // Those at the end are told as different, since the others came too long before.
+        // Those at the end are reported as different, since the others came too long before.
         assert_eq!(only, [many as usize + 10, 10]);
         // One that stops early.
-        let mut told = 0;
+        let mut reported = 0;
         align(number(0, 100), number(50, 100), |_| {
-            told += 1;
+            reported += 1;
             false
         });
-        assert_eq!(told, 1);
+        assert_eq!(reported, 1);
     }
 }

@@ -41,7 +41,7 @@ struct Sequence<'i> {
     is_closed: bool,
 }
 
-/// Members that tell where an event is from, and not what it is.
+/// Members that say where an event is from, and not what it is.
 const PLACE: [&str; 10] = [
     "timestamp",
     "recording",
@@ -153,7 +153,7 @@ impl Output for Faults {
     }
 }
 
-/// Tells where the events of two recordings differ.
+/// Reports where the events of two recordings differ.
 pub(super) fn run(
     args: &Diff,
     sources: [&Source; 2],
@@ -231,7 +231,7 @@ fn sequence(
         threads: threads(&args.work).div_ceil(2),
         ..pipeline::Options::default()
     };
-    // It fails only if nobody takes the events any more.
+    // It fails only if the receiver of the events is gone.
     let _ = pipeline::run(
         &source.inputs.recordings,
         &filter,

@@ -116,7 +116,7 @@ impl Limit {
         &self.source
     }
 
-    /// The figures that cross it, as messages; `None` if there is no such group.
+    /// The figures that cross the limit, as messages; `None` if the group does not exist.
     pub(crate) fn crossed(&self, changes: &[Change], a: &Side, b: &Side) -> Option<Vec<String>> {
         let meant = changes.iter().filter(|change| {
             change.kind == self.kind && self.group.matches(change.group.as_bytes())

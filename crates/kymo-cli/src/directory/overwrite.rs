@@ -89,7 +89,7 @@ fn only_traces_below(path: &Path, depth: usize) -> Result<(), String> {
     }
 }
 
-/// The files that make a trace: whatever else lies beside them is somebody's.
+/// The files that make up a trace: any other files beside them belong to the user.
 #[derive(Default)]
 struct Parts {
     metadata: OsString,
@@ -105,7 +105,7 @@ impl Parts {
             metadata: metadata.file_name().unwrap_or_default().to_owned(),
             ..Self::default()
         };
-        // Of metadata that cannot be understood nobody knows what the files beside it are.
+        // If the metadata cannot be parsed, the purpose of the files beside it is unknown.
         let Ok(trace) = Trace::open(&[path.to_path_buf()], &Options::default()) else {
             return parts;
         };

@@ -8,13 +8,13 @@ use std::path::{Component, Path, PathBuf};
 use kymo::AnyRecording;
 use kymo_model::Recording;
 
-/// The name of a trace that has none of its own: it is in several directories, and others lie below
+/// The name of a trace without a name of its own: it is in several directories, and others lie below
 /// the one that these share.
 const UNNAMED: &str = "trace";
 
-/// A place for each recording: where it is below what all of them are in.
+/// A place for each recording: its path below the directory that contains all recordings.
 ///
-/// None lies in another one: nobody searches the directory of a trace for more of them.
+/// No place lies within another one, because the directory of a trace is not searched for more recordings.
 pub(crate) fn places(recordings: &[AnyRecording]) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = recordings
         .iter()

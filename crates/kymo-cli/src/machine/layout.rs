@@ -25,7 +25,7 @@ pub(super) fn run(args: &Args, terminal: &Terminal) -> Result<Outcome, Failure> 
     let name = args.file.display().to_string();
     let structs = parse(&text).map_err(|error| {
         let picture = Diagnostic::error(error.message).at(error.range, error.label);
-        terminal.tell(format!("{}\n", picture.render(&name, &text, terminal.color())).as_bytes());
+        terminal.report(format!("{}\n", picture.render(&name, &text, terminal.color())).as_bytes());
         Failure::Unreadable
     })?;
     let values = match &args.values {
@@ -93,7 +93,7 @@ fn read_values(path: &Path, structs: &[Struct], terminal: &Terminal) -> Result<V
     let name = path.display().to_string();
     Values::parse(&name, &text, structs).map_err(|error| {
         let picture = error.render(&name, &text, terminal.color());
-        terminal.tell(format!("{picture}\n").as_bytes());
+        terminal.report(format!("{picture}\n").as_bytes());
         Failure::Unreadable
     })
 }
@@ -176,7 +176,7 @@ fn row(offset: u64, size: u64, level: usize, what: &str, out: &mut Line) {
     out.push(format!("{offset:>12}{size:>12}  {:indent$}{what}\n", "").as_bytes());
 }
 
-/// What is told of a struct as a whole and of its members, in JSON.
+/// Writes the facts about a struct as a whole and about its members, in JSON.
 fn whole_json(description: &Struct, layout: &Layout, start: u64, out: &mut Line) {
     let Layout {
         size,

@@ -1,4 +1,4 @@
-//! The bytes of a struct whose members have values.
+//! Encodes a struct from the values of its members.
 
 use kymo_machine::layout::{CType, Layout, Struct};
 use kymo_machine::{Machine, Number, Width, integer};
@@ -201,7 +201,7 @@ impl Image<'_> {
         Ok(())
     }
 
-    /// Writes the elements of an array, as many as there are values.
+    /// Writes the elements of an array, one for each value.
     fn array(
         &mut self,
         element: &CType,
@@ -265,7 +265,7 @@ impl Image<'_> {
         self.write(target.offset, &bytes[..width.bytes()]);
     }
 
-    /// Writes bytes within the struct, where the layout has told their place.
+    /// Writes bytes within the struct, at a place that the layout determined.
     fn write(&mut self, offset: u64, bytes: &[u8]) {
         let target = usize::try_from(offset)
             .ok()

@@ -38,7 +38,7 @@ const POLL: Duration = Duration::from_millis(10);
 /// Receives until the end.
 pub(crate) fn run(args: &Receive, terminal: &Terminal) -> Result<Outcome, Failure> {
     KeyFile::warn(&args.key_file, terminal);
-    let failed = |error: io::Error| Failure::Output(told(&args.place, &error));
+    let failed = |error: io::Error| Failure::Output(reported(&args.place, &error));
     let socket = UdpSocket::bind((args.place.host.as_str(), args.place.port)).map_err(failed)?;
     hold_more(&socket);
     let resumed = resumed(args)?;
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Receive, terminal: &Terminal) -> Result<Outcome, Failur
     for signal in signals {
         signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
     }
-    terminal.tell(format!("listening at {place}\n").as_bytes());
+    terminal.report(format!("listening at {place}\n").as_bytes());
     let mut reception = Reception {
         args,
         terminal,
@@ -129,7 +129,7 @@ fn resumed(args: &Receive) -> Result<BTreeMap<u64, Session>, Failure> {
 fn hold_more(socket: &UdpSocket) {
     use nix::sys::socket::{setsockopt, sockopt};
 
-    // Who may not have so much gets what the system allows.
+    // Without the permission for this size, the socket gets what the system allows.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if setsockopt(socket, sockopt::RcvBufForce, &BUFFER).is_ok() {
         return;
@@ -141,14 +141,14 @@ fn hold_more(socket: &UdpSocket) {
 #[cfg(not(unix))]
 fn hold_more(_socket: &UdpSocket) {}
 
-/// How long to wait for a datagram, in whole milliseconds, so that a socket is seldom told anew.
+/// How long to wait for a datagram, in whole milliseconds, so that a socket's timeout is seldom set again.
 fn patience(wait: Duration) -> Duration {
     let wait = wait.clamp(Duration::from_millis(1), NAP);
     Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(1))
 }
 
-fn told(place: &Place, error: &io::Error) -> io::Error {
-    // Another kind than that of a pipe whose reader is gone, which would be no failure.
+fn reported(place: &Place, error: &io::Error) -> io::Error {
+    // Not the kind of a broken pipe, which would not be treated as a failure.
     io::Error::other(format!("{place}: {error}"))
 }
 
@@ -165,7 +165,7 @@ struct Reception<'a> {
     sources: Sources,
     /// When a packet came last that is one as it is.
     raw_heard: Option<Duration>,
-    /// What was refused, how often, and from whom first.
+    /// What was rejected, how often, and the first sender of it.
     refused: BTreeMap<String, (u64, SocketAddr)>,
     /// When all that had come was in the files.
     flushed: Duration,
@@ -176,7 +176,7 @@ struct Reception<'a> {
 impl Reception<'_> {
     /// Receives until the end, which may be that of patience.
     fn receive(&mut self, socket: &UdpSocket, interrupted: &AtomicBool) -> Result<(), Failure> {
-        let failed = |error: io::Error| Failure::Output(told(&self.args.place, &error));
+        let failed = |error: io::Error| Failure::Output(reported(&self.args.place, &error));
         let begun = Instant::now();
         let mut buffer = vec![0; 1 << 16];
         let mut waits = None;
@@ -342,7 +342,7 @@ impl Reception<'_> {
         };
         if args.senders > 1 {
             let line = format!("receiving from {from} to {}\n", place.display());
-            self.terminal.tell(line.as_bytes());
+            self.terminal.report(line.as_bytes());
         }
         let mut session = Session::new(receiver, &place)?;
         session.came(now, from);
@@ -463,13 +463,13 @@ impl Reception<'_> {
             count_after(&mut line, ", from ", self.sessions.len() as u64, "sender");
         }
         line.push_byte(b'\n');
-        self.terminal.tell(line.as_bytes());
+        self.terminal.report(line.as_bytes());
         received?;
         Ok(outcome)
     }
 }
 
-/// Whether a socket only says that nothing has come, or that nobody has taken what was sent.
+/// Whether an error of a socket only means that nothing has arrived, or that there was no receiver.
 fn is_nothing(error: &io::Error) -> bool {
     matches!(
         error.kind(),

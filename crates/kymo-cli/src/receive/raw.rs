@@ -11,13 +11,13 @@ use kymo_ctf::wire::Raw;
 
 use super::store::{Store, add_lost};
 
-/// Senders that are told apart.
+/// The largest number of senders that are distinguished.
 const MOST_SOURCES: usize = 1024;
-/// So many packets wait for one that is missing before them.
+/// Maximum number of packets that wait for a missing earlier packet.
 const REORDER: usize = 32;
 /// Bytes of packets that wait, of all senders.
 const MOST_WAITING: usize = 64 << 20;
-/// So many packets of a sender are remembered, to know those that come twice.
+/// Number of packets of a sender that are remembered, to recognize duplicates.
 const REMEMBERED: usize = 256;
 /// What a packet that waits takes beside its bytes, roughly.
 const OVERHEAD: usize = 96;
@@ -88,9 +88,9 @@ impl Sources {
                 let is_late = source.next.is_some_and(|next| full < next);
                 match source.acquaintance(full, packet) {
                     Acquaintance::Same => return Ok(true),
-                    // It came too late, which was told as never.
+                    // It came too late, and was already reported as lost.
                     Acquaintance::New if is_late => return Ok(true),
-                    // Nobody knows where it belongs: it comes behind what is there of its number.
+                    // Its position is unknown: it goes behind the packets that already have its number.
                     Acquaintance::Other if is_late => store.append(source.stream, packet)?,
                     Acquaintance::New | Acquaintance::Other => {
                         let waiting = source.waiting.entry(full).or_default();
@@ -189,7 +189,7 @@ impl Source {
         }
     }
 
-    /// The full number of a packet that tells only its low bits: the nearest to the latest one.
+    /// The full number of a packet that contains only its low bits: the nearest to the latest one.
     fn full(&mut self, number: u32, bits: u32) -> u64 {
         let range = 1i64 << bits.min(32);
         let number = i64::from(number) & (range - 1);
@@ -210,7 +210,7 @@ impl Source {
         full
     }
 
-    /// Writes packets while there is none missing before them, or more than `most` wait; tells the bytes
+    /// Writes packets while none is missing before them, or more than `most` wait; returns the bytes
     /// that they took.
     fn release(&mut self, most: usize, store: &mut Store) -> io::Result<usize> {
         let before = self.cost;
@@ -220,8 +220,8 @@ impl Source {
                 break;
             }
             if let Some(next) = self.next.filter(|&next| next < number) {
-                let told = |number: u64| number.saturating_sub(START as u64);
-                add_lost(&mut self.lost, told(next), told(number - 1));
+                let reported = |number: u64| number.saturating_sub(START as u64);
+                add_lost(&mut self.lost, reported(next), reported(number - 1));
             }
             if let Some(packet) = self.waiting.remove(&number) {
                 self.cost -= packet.len() + OVERHEAD;
@@ -328,7 +328,7 @@ mod tests {
         }
         let one = 1000 + OVERHEAD;
         assert_eq!(sources.cost, 55 * one);
-        // Gaps without end are told in few ranges.
+        // Endless gaps are recorded as few ranges.
         for number in 0..5000 {
             add(&mut sources, 1, 100 + number * 2);
         }

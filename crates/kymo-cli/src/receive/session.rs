@@ -18,7 +18,7 @@ const SAVE_SHARE: u32 = 20;
 /// After the end, a sender that still asks is answered for so long.
 const LINGER: Duration = Duration::from_millis(700);
 const LONGEST_LINGER: Duration = Duration::from_secs(5);
-/// So many packets that are too large are reported one by one.
+/// Maximum number of oversized packets that are reported one by one.
 const MOST_NAMED: u64 = 10;
 
 /// A session that is received.
@@ -208,11 +208,11 @@ impl Session {
                 first,
                 last,
             } => self.store.lose(stream, first.into(), last.into()),
-            Event::End { told } => {
+            Event::End { reported } => {
                 if !self.receiver.has_ended_early() {
                     State::remove(self.store.directory())?;
                 }
-                if !told {
+                if !reported {
                     self.outcome = Outcome::Damage;
                     terminal.error(
                         "the sender has not announced the end: nobody knows what is missing there",

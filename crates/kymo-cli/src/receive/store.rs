@@ -10,7 +10,7 @@ use crate::terminal::Failure;
 
 /// Files that are open at the same time.
 const MOST_OPEN: usize = 200;
-/// Ranges of lost packets that are told of a stream; the last one takes all that follow.
+/// Ranges of lost packets that are recorded for a stream; the last one takes all that follow.
 const MOST_LOST: usize = 1000;
 /// Names that are tried for a stream.
 const MOST_NAMES: usize = 1000;
@@ -250,7 +250,7 @@ impl Store {
         }
     }
 
-    /// Adds a packet of metadata, which is in the file at once: without it nobody can read the others.
+    /// Adds a packet of metadata, which is written at once: without it the other packets cannot be read.
     pub(super) fn append_metadata(&mut self, stream: u32, packet: &[u8]) -> io::Result<()> {
         self.append(stream, packet)?;
         self.open.get_mut(&stream).map_or(Ok(()), Open::flush)
@@ -276,7 +276,7 @@ impl Store {
                     self.open.insert(stream, Open { path, file });
                     return Ok(());
                 }
-                // Somebody else has put something there, or the file system takes it for another's.
+                // Another process has created the file, or the file system treats the name as that of another file.
                 Err(error) if !known.has_file && is_of_name(&error) => {
                     known.name = None;
                     self.name(stream, "")?;

@@ -12,7 +12,7 @@ use kymo_rrd::{Source, file::portable, file::rrd4j, is_database};
 use kymo_text::{Line, visible};
 
 use super::files::Searched;
-use super::{open, read, tell, tell_unread, tell_unwritten, whole, write_new};
+use super::{open, read, report, report_unread, report_unwritten, whole, write_new};
 use crate::args::rrd::{Check, Repair};
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -110,7 +110,7 @@ pub(super) fn check(args: &Check, terminal: &Terminal) -> Result<Outcome, Failur
             Ok(Done::NoDatabase) => tally.no_database += 1,
             Err(error) => {
                 tally.failed += 1;
-                tell_unread(&jobs[number].path, &error, terminal);
+                report_unread(&jobs[number].path, &error, terminal);
             }
         }
         Ok::<(), io::Error>(())
@@ -118,7 +118,7 @@ pub(super) fn check(args: &Check, terminal: &Terminal) -> Result<Outcome, Failur
     terminal.end_progress();
     // What there is of single files is known without.
     if is_search {
-        terminal.tell(tally.to_string().as_bytes());
+        terminal.report(tally.to_string().as_bytes());
     }
     Ok(match (tally.damaged, tally.failed) {
         (0, 0) => Outcome::Good,
@@ -235,7 +235,7 @@ pub(super) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
     })
 }
 
-/// Writes what can be kept of a file, or tells why not.
+/// Writes what can be kept of a file, or reports why it cannot.
 fn repaired(args: &Repair, terminal: &Terminal) -> Option<()> {
     let bytes = open(&args.file, terminal)?;
     let (whole, done) = if portable::is_portable(&bytes) {
@@ -251,12 +251,12 @@ fn repaired(args: &Repair, terminal: &Terminal) -> Option<()> {
     } else {
         check::repair(&bytes, args.machine).map(|repaired| (repaired.bytes, repaired.done))
     }
-    .map_err(|error| tell(&args.file, error, terminal))
+    .map_err(|error| report(&args.file, error, terminal))
     .ok()?;
     write_new(&args.output, args.force, terminal, |file| {
         file.write_all(&whole)
     })
-    .map_err(|error| tell_unwritten(&args.output, &error, terminal))
+    .map_err(|error| report_unwritten(&args.output, &error, terminal))
     .ok()?;
     let mut text = String::new();
     for done in &done {

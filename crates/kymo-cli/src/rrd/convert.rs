@@ -10,7 +10,7 @@ use kymo_rrd::{Form, Source, is_database};
 use kymo_text::visible;
 
 use super::plan::{Job, Plan};
-use super::tell;
+use super::report;
 use crate::args::rrd::Convert;
 use crate::links::{count_links, split};
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     // What became of a single file is known without.
     let is_known = jobs.len() == 1 && tally.converted + tally.failed == 1;
     if !args.dry_run && !is_known {
-        terminal.tell(tally.to_string().as_bytes());
+        terminal.report(tally.to_string().as_bytes());
     }
     Ok(match tally.failed {
         0 => Outcome::Good,
@@ -96,7 +96,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Adds a file, and tells what is to be told of it.
+    /// Adds a file, and reports what became of it.
     fn add(
         &mut self,
         job: &Job,
@@ -133,7 +133,7 @@ impl Tally {
             Ok(Done::NoDatabase | Done::Waits) => self.no_database += 1,
             Err(error) => {
                 self.failed += 1;
-                tell(&job.input, error, terminal);
+                report(&job.input, error, terminal);
             }
         }
         Ok(())
@@ -159,9 +159,9 @@ impl std::fmt::Display for Tally {
 
 /// Converts a file, unless that is not needed.
 fn work(job: &Job, args: &Convert) -> Result<Done, String> {
-    let told = |error: io::Error| error.to_string();
-    let bytes = super::read(&job.input).map_err(told)?;
-    let before = std::fs::metadata(&job.input).map_err(told)?;
+    let reported = |error: io::Error| error.to_string();
+    let bytes = super::read(&job.input).map_err(reported)?;
+    let before = std::fs::metadata(&job.input).map_err(reported)?;
     if Compression::detect(&bytes).is_some() {
         if !job.is_named {
             return Ok(Done::NoDatabase);
@@ -170,13 +170,13 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
             return Err("a compressed file cannot be replaced: decompress it first".to_owned());
         }
     }
-    let bytes = super::whole(bytes).map_err(told)?;
+    let bytes = super::whole(bytes).map_err(reported)?;
     if !job.is_named && !is_database(&bytes) {
         return Ok(Done::NoDatabase);
     }
-    let told = |error: kymo_rrd::fault::Error| error.to_string();
-    let whole = Source::complete(&bytes).map_err(told)?;
-    let source = Source::open(&whole, args.from).map_err(told)?;
+    let reported = |error: kymo_rrd::fault::Error| error.to_string();
+    let whole = Source::complete(&bytes).map_err(reported)?;
+    let source = Source::open(&whole, args.from).map_err(reported)?;
     let is_target = is_of(&source.form, args.to);
     if args.in_place && is_target && has_nan_of(&source.form, args.to) {
         return Ok(Done::Before);
@@ -212,7 +212,7 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
     })
 }
 
-/// What is to be told of hard links that are not kept.
+/// The warning about hard links that are not kept.
 fn split_links(job: &Job, of_output: Option<String>, args: &Convert) -> Option<String> {
     if args.output.is_some() {
         return of_output;
@@ -289,7 +289,7 @@ fn write(
     let attempt = |how| {
         replace(&job.output, how, |file: &mut File| {
             conversion.write_to(file)?;
-            // The last moment to see that what was read is not what there is.
+            // The last chance to detect that the input has changed since it was read.
             let now = std::fs::metadata(&job.input)?;
             if now.len() != before.len() || now.modified()? != before.modified()? {
                 return Err(io::Error::other("the input changed while it was converted"));
@@ -310,7 +310,7 @@ fn write(
 }
 
 /// Whether the output is there: it has the time of change of its input, and every byte is what it
-/// would be. Times alone do not tell: those of other inputs may be the same.
+/// would be. Times alone are not enough: those of other inputs may be the same.
 fn is_converted(output: &Path, input: &Metadata, conversion: &Conversion<'_>) -> bool {
     let modified = |metadata: &Metadata| metadata.modified().ok();
     let alike = std::fs::metadata(output).is_ok_and(|output| {

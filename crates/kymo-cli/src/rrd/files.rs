@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use kymo_io::{EntryKind, is_beside, list};
 
-use super::tell;
+use super::report;
 use crate::terminal::Terminal;
 
 /// Directories that were searched, by their real paths: links may lead there again.
@@ -19,7 +19,7 @@ impl Searched {
     }
 
     /// The files in a directory and all below it, in the order of names, and how many directories could not
-    /// be read, which is told.
+    /// be read, which is reported.
     pub(super) fn files(&mut self, root: &Path, terminal: &Terminal) -> (Vec<PathBuf>, usize) {
         let mut files = Vec::new();
         let mut failed = 0;
@@ -32,7 +32,7 @@ impl Searched {
                 continue;
             }
             let entries = list(&directory).unwrap_or_else(|error| {
-                tell(&directory, error, terminal);
+                report(&directory, error, terminal);
                 failed += 1;
                 Vec::new()
             });
@@ -40,7 +40,7 @@ impl Searched {
             for entry in entries {
                 match entry.kind {
                     EntryKind::Directory => below.push(entry.path),
-                    // What another run writes, or one that was killed has left, is no input.
+                    // Files that another run is writing, or that a killed run has left, are not inputs.
                     EntryKind::File if is_beside(&entry.name) => {}
                     EntryKind::File => files.push(entry.path),
                     EntryKind::Other => {}

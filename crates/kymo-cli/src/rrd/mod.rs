@@ -32,7 +32,7 @@ pub(crate) fn run(command: &Command, terminal: &Terminal) -> Result<Outcome, Fai
 fn open(path: &Path, terminal: &Terminal) -> Option<Bytes> {
     let bytes = read(path).and_then(whole);
     bytes
-        .map_err(|error| tell_unread(path, &error, terminal))
+        .map_err(|error| report_unread(path, &error, terminal))
         .ok()
 }
 
@@ -55,18 +55,18 @@ fn whole(bytes: Bytes) -> io::Result<Bytes> {
     }
 }
 
-/// Tells of an error of a file.
-fn tell(path: &Path, error: impl Display, terminal: &Terminal) {
+/// Reports an error of a file.
+fn report(path: &Path, error: impl Display, terminal: &Terminal) {
     terminal.error(format_args!("{}: {error}", path.display()));
 }
 
 /// Reports why a file cannot be read.
-fn tell_unread(path: &Path, error: &io::Error, terminal: &Terminal) {
+fn report_unread(path: &Path, error: &io::Error, terminal: &Terminal) {
     terminal.explained(&explain::reading(path, error));
 }
 
 /// Reports why a file cannot be written.
-fn tell_unwritten(path: &Path, error: &io::Error, terminal: &Terminal) {
+fn report_unwritten(path: &Path, error: &io::Error, terminal: &Terminal) {
     match error.kind() {
         io::ErrorKind::AlreadyExists => {
             terminal.error(format_args!("`{}` already exists", path.display()));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use kymo_io::{file_id, other_names, without_compression};
 
 use super::files::{Searched, real};
-use super::tell;
+use super::report;
 use crate::args::rrd::Convert;
 use crate::terminal::{Failure, Terminal};
 
@@ -27,7 +27,7 @@ pub(super) struct Job {
 /// Hard links: the names of one file.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// What tells the file from others.
+    /// What distinguishes the file from others.
     pub(super) id: (u64, u64),
     /// The first job of this file, unless it is this one.
     pub(super) first: Option<usize>,
@@ -46,7 +46,7 @@ impl Job {
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) jobs: Vec<Job>,
-    /// What could not be looked at, which was told.
+    /// How many inputs could not be looked at, which was reported.
     pub(super) failed: usize,
 }
 
@@ -64,7 +64,7 @@ impl Plan {
             directories: Searched::default(),
             files: HashSet::new(),
         };
-        // What was written there before is no input.
+        // Earlier output in that directory is not an input.
         let written = args.output_dir.as_deref().and_then(real);
         if let Some(written) = &written {
             search.directories.pass_over(written.clone());
@@ -145,7 +145,7 @@ impl Search<'_> {
         let metadata = match std::fs::metadata(input) {
             Ok(metadata) => metadata,
             Err(error) => {
-                tell(input, error, self.terminal);
+                report(input, error, self.terminal);
                 self.plan.failed += 1;
                 return Ok(());
             }
@@ -187,7 +187,7 @@ impl Search<'_> {
                 input.to_path_buf()
             }
         };
-        // A symbolic link is no name of the file that it leads to; but where that is replaced, it stands for one.
+        // A symbolic link does not count as a name of its target, except if the target is replaced in place.
         let is_name = self.args.in_place || !input.is_symlink();
         let names = metadata.and_then(|there| {
             let outside = other_names(there);

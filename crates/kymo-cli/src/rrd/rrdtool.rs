@@ -36,7 +36,7 @@ pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
     };
     if let Some(name) = command_of_link {
         return Some(match words {
-            [] => told(&usage(find(name.as_bytes()))),
+            [] => reported(&usage(find(name.as_bytes()))),
             words => command(OsStr::new(name), words, true),
         });
     }
@@ -63,12 +63,12 @@ pub(crate) fn take(words: &[OsString]) -> Option<ExitCode> {
 /// What a link named rrdtool does.
 fn link(words: &[OsString]) -> ExitCode {
     match words {
-        [] => told(&usage(None)),
+        [] => reported(&usage(None)),
         [dash] if dash == "-" => lines(None),
         [dash, directory] if dash == "-" => lines(Some(directory)),
         // Whatever it is, `--version` and the like too: rrdtool shows its usage.
-        [name] => told(&usage(find(bytes(name)))),
-        [help, name, ..] if help == "help" => told(&usage(find(bytes(name)))),
+        [name] => reported(&usage(find(bytes(name)))),
+        [help, name, ..] if help == "help" => reported(&usage(find(bytes(name)))),
         [name, words @ ..] if knows(bytes(name)) => command(name, words, true),
         [name, ..] => {
             let name = Path::new(name).display();
@@ -79,14 +79,14 @@ fn link(words: &[OsString]) -> ExitCode {
 }
 
 /// Prints a text.
-fn told(text: &str) -> ExitCode {
+fn reported(text: &str) -> ExitCode {
     match io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// Does what lines of standard input ask, in a directory if one is told.
+/// Runs the commands in lines of standard input, in a directory if one is given.
 fn lines(directory: Option<&OsString>) -> ExitCode {
     if let Some(directory) = directory
         && let Err(error) = std::env::set_current_dir(directory)
@@ -169,7 +169,7 @@ fn is_colored(is_terminal: bool) -> bool {
     is_terminal && !is_set("NO_COLOR")
 }
 
-/// Does a command's work, and tells how it went.
+/// Does a command's work, and returns how it went.
 fn in_session(
     name: &OsStr,
     work: impl FnOnce(&mut Session<'_>) -> Result<(), Failure>,
@@ -221,7 +221,7 @@ fn defaults(name: &OsStr) -> Result<Defaults, Failure> {
     Ok(defaults)
 }
 
-/// The form of new databases where no command tells it.
+/// The format of new databases if no command specifies it.
 pub(crate) fn default_format() -> Result<Target, Failure> {
     let variable = std::env::var("KYMO_RRD_FORMAT").ok();
     let format = match variable.filter(|value| !value.is_empty()) {
@@ -231,8 +231,8 @@ pub(crate) fn default_format() -> Result<Target, Failure> {
     match format {
         None => Ok(Defaults::default().format),
         Some((place, format)) => {
-            let told = |error| Failure::new(format!("{place}: {error}"));
-            target(format.as_bytes()).map_err(told)
+            let reported = |error| Failure::new(format!("{place}: {error}"));
+            target(format.as_bytes()).map_err(reported)
         }
     }
 }

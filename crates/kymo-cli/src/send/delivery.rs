@@ -11,29 +11,29 @@ use std::time::{Duration, Instant};
 use kymo_ctf::wire::{Sender, SenderOptions};
 use kymo_text::Line;
 
-use super::packets::{NAP, Piece, Plan, RATE, Source, report_sent, told, transmit};
+use super::packets::{NAP, Piece, Plan, RATE, Source, report_sent, reported, transmit};
 use super::sender::{connect, count_after};
 use super::target::Place;
 use crate::args::send::Send;
 use crate::terminal::{Failure, Outcome, Terminal};
 
-/// So many bytes of packets wait to be sent.
+/// Maximum bytes of packets that wait to be sent.
 const AHEAD: usize = 1 << 20;
-/// While nobody listens, somebody is looked for so often.
+/// Interval of the probes for a listener while there is none.
 const PROBE: Duration = Duration::from_millis(200);
-/// When the system has not said for so long that nobody listens, somebody does: other machines say so once a second.
+/// Time without a refusal after which a listener is assumed: other machines report refusals once a second.
 const CALM: Duration = Duration::from_millis(1500);
 
 /// What comes back.
 enum Incoming {
     Datagram(Vec<u8>),
-    /// Nobody listens.
+    /// There is no listener.
     Refused,
     /// Another mistake of the system.
     Failed,
 }
 
-/// That nobody listens.
+/// A time without a listener.
 struct Absence {
     since: Duration,
     /// When the system said so last.
@@ -73,8 +73,8 @@ pub(super) fn send(
     plan: &Plan<'_>,
     terminal: &Terminal,
 ) -> Result<Outcome, Failure> {
-    let socket =
-        connect(&place.host, place.port, args.departure()).map_err(|error| told(place, &error))?;
+    let socket = connect(&place.host, place.port, args.departure())
+        .map_err(|error| reported(place, &error))?;
     let mut sender = Sender::new(SenderOptions {
         session: u64::from_be_bytes(kymo_io::random()?),
         key: args.input.key_file.first().map(|file| file.key.clone()),
@@ -207,7 +207,7 @@ impl Delivery<'_> {
                 self.refused();
                 Ok(())
             }
-            Err(error) => Err(told(self.place, &error)),
+            Err(error) => Err(reported(self.place, &error)),
         }
     }
 
@@ -224,7 +224,7 @@ impl Delivery<'_> {
         }
     }
 
-    /// Notes that nobody listens.
+    /// Records that there is no listener.
     fn refused(&mut self) {
         let now = self.begun.elapsed();
         if let Some(absence) = &mut self.absence {
@@ -243,7 +243,7 @@ impl Delivery<'_> {
         ));
     }
 
-    /// Whether somebody listens again, and else how long to wait; `None` where it has been waited for long enough.
+    /// Returns zero if there is a listener, otherwise how long to wait; `None` if the waiting time is over.
     fn look_for_somebody(&mut self, now: Duration) -> Result<Option<Duration>, Failure> {
         let Some(absence) = &mut self.absence else {
             return Ok(Some(Duration::ZERO));
@@ -268,7 +268,7 @@ impl Delivery<'_> {
 
     fn report_return(&self) {
         let line = format!("{}: somebody listens there again\n", self.place);
-        self.terminal.tell(line.as_bytes());
+        self.terminal.report(line.as_bytes());
     }
 
     /// Packets that were sent, those of which only a part was sent not counted.
@@ -323,13 +323,13 @@ impl Delivery<'_> {
 fn incoming(socket: &UdpSocket) -> io::Result<Receiver<Incoming>> {
     let socket = socket.try_clone()?;
     let (sender, receiver) = channel();
-    // It ends with the program, or when nobody listens to it any more.
+    // The thread ends with the program, or when its receiver is gone.
     std::thread::spawn(move || {
         let mut buffer = vec![0; 1 << 16];
         loop {
             let incoming = match socket.recv(&mut buffer) {
                 Ok(length) => Incoming::Datagram(buffer[..length].to_vec()),
-                // The system reports datagrams here that nobody has taken.
+                // The system reports here that a datagram had no receiver.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Incoming::Refused,
                 Err(_) => {
                     std::thread::sleep(Duration::from_millis(1));

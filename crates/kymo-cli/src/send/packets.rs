@@ -16,25 +16,25 @@ use kymo_text::Line;
 use super::sender::{connect, count_after};
 use super::target::Place;
 use crate::args::send::Send;
-use crate::open::{inputs, tell_opening_faults};
+use crate::open::{inputs, report_opening_faults};
 use crate::terminal::{Failure, Outcome, Terminal};
 
-/// Bytes a second unless told: a network of 100 Mbit/s keeps up.
+/// The default number of bytes per second: a network of 100 Mbit/s keeps up.
 pub(super) const RATE: u32 = 12_500_000;
-/// Metadata is cut into pieces of so many bytes.
+/// Size in bytes of the pieces into which metadata is cut.
 const PIECE: usize = 16 << 10;
 /// The longest that is slept.
 pub(super) const NAP: Duration = Duration::from_millis(50);
-/// A packet is sent as it is so many times while the system reports that nobody listened before.
+/// Number of times that a raw packet is sent while the system reports that an earlier one had no listener.
 const MOST_REFUSALS: usize = 3;
-/// As they are, each stream has a port of its own: so many there can be.
+/// Maximum number of streams that are sent raw, since each stream has a port of its own.
 const MOST_PORTS: usize = 256;
 
 /// Sends the packets of all traces.
 pub(super) fn send(args: &Send, place: &Place, terminal: &Terminal) -> Result<Outcome, Failure> {
     check(args)?;
     let inputs = inputs(&args.input, false, terminal)?;
-    let mut outcome = tell_opening_faults(&inputs, terminal);
+    let mut outcome = report_opening_faults(&inputs, terminal);
     let mut traces = Vec::new();
     for recording in &inputs.recordings {
         match recording.as_ctf() {
@@ -242,12 +242,12 @@ fn packet_size(packet: &[u8]) -> Option<usize> {
     }
 }
 
-pub(super) fn told(place: &Place, error: &io::Error) -> Failure {
+pub(super) fn reported(place: &Place, error: &io::Error) -> Failure {
     let message = match error.kind() {
         io::ErrorKind::ConnectionRefused => "nobody listens there".to_string(),
         _ => error.to_string(),
     };
-    // Another kind than that of a pipe whose reader is gone, which would be no failure.
+    // Not the kind of a broken pipe, which would not be treated as a failure.
     Failure::Output(io::Error::other(format!("{place}: {message}")))
 }
 
@@ -270,7 +270,7 @@ pub(super) fn report_sent(terminal: &Terminal, packets: u64, bytes: u64, datagra
     count_after(&mut line, ", ", bytes, "byte");
     count_after(&mut line, ", in all ", datagrams, "datagram");
     line.push_byte(b'\n');
-    terminal.tell(line.as_bytes());
+    terminal.report(line.as_bytes());
 }
 
 /// Sends each packet as it is.
@@ -290,16 +290,16 @@ fn raw(
         .iter()
         .map(|_| connect(&place.host, place.port, args.departure()))
         .collect::<io::Result<Vec<_>>>()
-        .map_err(|error| told(place, &error))?;
+        .map_err(|error| reported(place, &error))?;
     let rate = f64::from(args.rate.unwrap_or(RATE));
     let begun = Instant::now();
     let mut outcome = Outcome::Good;
     let (mut packets, mut bytes, mut refused) = (0, 0, 0_u64);
-    let mut is_told = vec![false; plan.sources.len()];
+    let mut is_reported = vec![false; plan.sources.len()];
     for piece in &plan.pieces {
         let (packet, source) = (plan.bytes(piece), &plan.sources[piece.source]);
         if recognize(packet).is_none() {
-            if !std::mem::replace(&mut is_told[piece.source], true) {
+            if !std::mem::replace(&mut is_reported[piece.source], true) {
                 terminal.error(format_args!(
                     "{}: it is not in packets with a magic number, and is not sent; without `--raw` it is",
                     source.path.display()
@@ -330,7 +330,7 @@ fn raw(
             }
             sent = transmit(socket, packet);
         }
-        sent.map_err(|error| told(place, &error))?;
+        sent.map_err(|error| reported(place, &error))?;
         packets += 1;
         bytes += packet.len() as u64;
     }

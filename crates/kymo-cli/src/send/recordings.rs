@@ -12,7 +12,7 @@ use kymo_time::CdTime;
 
 use super::sender::Sender;
 use crate::args::send::Send;
-use crate::open::{Wanted, inputs, tell_opening_faults};
+use crate::open::{Wanted, inputs, report_opening_faults};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Sends all samples in the order of time.
@@ -26,7 +26,7 @@ pub(super) fn send(
     let wanted = Wanted::new(&args.selection, gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     wanted.warn(&inputs, &filter, terminal);
-    let outcome = tell_opening_faults(&inputs, terminal);
+    let outcome = report_opening_faults(&inputs, terminal);
     let wall = WallOptions {
         date: false,
         gmt,
@@ -91,7 +91,7 @@ impl Receiver for Sending<'_, '_> {
     }
 }
 
-/// What goes to standard error; there is no text.
+/// Writes warnings to standard error; there is no text output.
 struct Warnings<'a> {
     terminal: &'a Terminal,
 }

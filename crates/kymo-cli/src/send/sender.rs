@@ -18,13 +18,13 @@ use super::Target;
 use crate::args::send::{Level, Send};
 use crate::terminal::{Failure, Terminal};
 
-/// Lists that are sent a second as datagrams unless told: receivers of any age keep up.
+/// The default number of lists sent per second as datagrams: receivers of any age keep up.
 const RATE: u32 = 50_000;
 /// A server that has not replied after this does not.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest line of a reply.
 const LONGEST_REPLY: u64 = 1 << 16;
-/// Nobody waits longer than this for a datagram to be full.
+/// Maximum time to wait for a datagram to fill up.
 const LINGER: Duration = Duration::from_millis(10);
 
 /// Sends values, and counts them.
@@ -53,7 +53,7 @@ impl<'t> Sender<'t> {
     /// Connects, which no server notices where datagrams are sent.
     pub(super) fn new(args: &Send, terminal: &'t Terminal) -> Result<Self, Failure> {
         let target = args.target.clone();
-        let failed = |error: io::Error| Failure::Output(told(&target, error));
+        let failed = |error: io::Error| Failure::Output(reported(&target, error));
         let protection = protection(args)?;
         let (way, rate) = match &target {
             Target::Network(host, port) => {
@@ -104,7 +104,7 @@ impl<'t> Sender<'t> {
         matches!(self.way, Way::Unix(_))
     }
 
-    /// Sends a list of values. `place` tells where it is from, should it be refused.
+    /// Sends a list of values. `place` says where it is from, in case it is refused.
     pub(super) fn list(
         &mut self,
         place: impl fmt::Display,
@@ -134,7 +134,7 @@ impl<'t> Sender<'t> {
         }
     }
 
-    /// Sends a message, likewise.
+    /// Sends a message in the same way.
     pub(super) fn message(
         &mut self,
         place: impl fmt::Display,
@@ -159,7 +159,7 @@ impl<'t> Sender<'t> {
         }
     }
 
-    /// Sends a line with so many lists and values in it (none where it is a message) as it is.
+    /// Sends a line as it is, with the number of lists and values in it (`None` for a message).
     pub(super) fn line(
         &mut self,
         place: impl fmt::Display,
@@ -175,7 +175,7 @@ impl<'t> Sender<'t> {
         Ok(())
     }
 
-    /// Tells that something cannot be sent, and why.
+    /// Reports that something cannot be sent, and why.
     pub(super) fn refuse(
         &mut self,
         place: impl fmt::Display,
@@ -217,11 +217,11 @@ impl<'t> Sender<'t> {
             return Ok(());
         };
         if let Some(datagram) = datagram {
-            // The system may have no room for it at this moment.
+            // The system may have no room for it now.
             while let Err(error) = socket.send(&datagram) {
                 match error.raw_os_error() {
                     Some(NO_BUFFERS) => std::thread::sleep(LINGER),
-                    _ => return Err(told(&self.target, error)),
+                    _ => return Err(reported(&self.target, error)),
                 }
             }
             *datagrams += 1;
@@ -229,12 +229,12 @@ impl<'t> Sender<'t> {
         Ok(())
     }
 
-    /// Sends a command with its end, and tells whether the server has taken it.
+    /// Sends a command with its end, and returns whether the server has accepted it.
     fn command(&mut self, place: impl fmt::Display, line: &str) -> io::Result<bool> {
         let Way::Unix(stream) = &mut self.way else {
             return Ok(false);
         };
-        let reply = exchange(stream, line).map_err(|error| told(&self.target, error))?;
+        let reply = exchange(stream, line).map_err(|error| reported(&self.target, error))?;
         if reply.status() >= 0 {
             return Ok(true);
         }
@@ -242,7 +242,7 @@ impl<'t> Sender<'t> {
         Ok(false)
     }
 
-    /// Sends what is left, tells how much it was, and how much was refused.
+    /// Sends what is left, reports how much was sent, and returns how much was refused.
     pub(super) fn finish(mut self) -> io::Result<u64> {
         self.flush()?;
         let mut line = Line::new();
@@ -260,7 +260,7 @@ impl<'t> Sender<'t> {
             line.push(b" refused");
         }
         line.push_byte(b'\n');
-        self.terminal.tell(line.as_bytes());
+        self.terminal.report(line.as_bytes());
         Ok(self.refused)
     }
 }
@@ -275,17 +275,17 @@ pub(crate) fn count_after(line: &mut Line, before: &str, count: u64, one: &str) 
     line.push(format!(" {one}{plural}").as_bytes());
 }
 
-fn told(target: &Target, error: io::Error) -> io::Error {
+fn reported(target: &Target, error: io::Error) -> io::Error {
     let message = match error.kind() {
         io::ErrorKind::ConnectionRefused => "nobody listens there".to_string(),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no reply".to_string(),
         _ => error.to_string(),
     };
-    // Another kind than that of a pipe whose reader is gone, which would be no failure.
+    // Not the kind of a broken pipe, which would not be treated as a failure.
     io::Error::other(format!("{target}: {message}"))
 }
 
-/// A socket whose other end is the first address of a host.
+/// Connects a socket to the first address of a host.
 pub(super) fn connect(host: &str, port: u16, by: Departure<'_>) -> io::Result<UdpSocket> {
     let address = (host, port).to_socket_addrs()?.next();
     let address = address.ok_or_else(|| io::Error::other("it has no address"))?;
@@ -358,9 +358,9 @@ fn protection(args: &Send) -> Result<Protection, Failure> {
     })
 }
 
-/// So many a second.
+/// Limits the rate of sending.
 struct Pace {
-    /// The time for one; none where there is no limit.
+    /// The time for one list; `None` if there is no limit.
     each: Option<f64>,
     begun: Option<Instant>,
     count: u64,

@@ -27,7 +27,7 @@ const TIME: Duration = Duration::from_secs(30);
 /// Memory for sorting, joining and grouping: the viewer and the browser need some, too.
 const MEMORY: &str = "--memory=512M";
 
-/// How often it is looked whether nobody waits for the rows any longer.
+/// Interval of the check whether the receiver of the rows is gone.
 const LOOK_TIME: Duration = Duration::from_millis(50);
 
 /// Answers the SQL of the page, one statement after the other.
@@ -110,7 +110,7 @@ fn answer(words: &[OsString], text: &str, stop: &AtomicBool) -> Result<SqlRows, 
     })
 }
 
-/// Takes rows until there are no more; else a note says why.
+/// Collects rows until there are no more; otherwise returns a note with the reason.
 fn rows_of(
     lines: &mpsc::Receiver<String>,
     rows: &mut Vec<String>,

@@ -11,7 +11,7 @@ pub(crate) fn example(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The program, in UTC and without summaries that somebody may have of the examples.
+/// The program, in UTC and without summaries of the examples that the user may have.
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kymo"));
     command.args(args).env("TZ", "UTC");
@@ -38,9 +38,9 @@ pub(crate) fn kymo_in(directory: &Path, args: &[&str]) -> (i32, String, String) 
 /// Standard error of a run that must end well.
 pub(crate) fn good(args: &[&str]) -> String {
     let output = kymo(args);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{args:?}: {told}");
-    told
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {reported}");
+    reported
 }
 
 pub(crate) fn text(path: &Path) -> &str {

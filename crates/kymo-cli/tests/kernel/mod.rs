@@ -72,7 +72,7 @@ impl State {
 struct Thread {
     state: State,
     since: u64,
-    /// Whether the trace has told of it.
+    /// Whether the trace has recorded it.
     is_known: bool,
     woken: Option<u64>,
     call: Option<(usize, u64)>,
@@ -234,7 +234,7 @@ impl Kernel {
             .expect("written");
     }
 
-    /// Brings a thread to a state, as the trace tells it.
+    /// Brings a thread to a state, as the trace records it.
     fn enter(&mut self, thread: usize, state: State) {
         let now = self.now;
         let of = &mut self.threads[thread];
@@ -307,7 +307,7 @@ impl Kernel {
             (0, _) => self.interrupt(cpu),
             (1, _) => self.request(cpu),
             (2 | 3, _) => {
-                // Whoever runs here wakes somebody.
+                // A running thread wakes another one.
                 if let Some(thread) = self.any(State::Blocked) {
                     self.write(cpu, "sched_wakeup", |fields| {
                         fields

@@ -92,7 +92,7 @@ fn collectds_clients_are_served_without_a_configuration() {
 }
 
 #[test]
-fn a_socket_that_fits_nothing_is_told() {
+fn a_socket_that_fits_nothing_is_reported() {
     for (names, problem) in [
         (
             "rrdcached:collectd",
@@ -106,11 +106,11 @@ fn a_socket_that_fits_nothing_is_told() {
         let directory = tempfile::tempdir().unwrap();
         let tcp = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap());
         let mut child = Ended(begin(directory.path(), names, [tcp(), tcp()]));
-        let mut told = String::new();
+        let mut reported = String::new();
         let mut stderr = child.0.stderr.take().unwrap();
-        stderr.read_to_string(&mut told).unwrap();
-        assert_eq!(child.0.wait().unwrap().code(), Some(3), "{told}");
-        assert!(told.contains(problem), "{told}");
+        stderr.read_to_string(&mut reported).unwrap();
+        assert_eq!(child.0.wait().unwrap().code(), Some(3), "{reported}");
+        assert!(reported.contains(problem), "{reported}");
     }
     let directory = tempfile::tempdir().unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -120,12 +120,12 @@ fn a_socket_that_fits_nothing_is_told() {
         "metrics:",
         [udp.into(), tcp.into()],
     ));
-    let mut told = String::new();
+    let mut reported = String::new();
     let mut stderr = child.0.stderr.take().unwrap();
-    stderr.read_to_string(&mut told).unwrap();
+    stderr.read_to_string(&mut reported).unwrap();
     assert!(
-        told.contains("descriptor 3 from systemd, `metrics`"),
-        "{told}"
+        reported.contains("descriptor 3 from systemd, `metrics`"),
+        "{reported}"
     );
 }
 

@@ -1,4 +1,4 @@
-//! A daemon whose configuration changes while its clients go on.
+//! Changes the configuration of a daemon while its clients stay connected.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -67,20 +67,20 @@ impl Changing {
     fn change(&self, collectd: &str, rrdcached: &str) -> String {
         let path = self.directory.path();
         write(path, &self.rest, self.metrics, collectd, rrdcached);
-        let before = self.told().len();
+        let before = self.reported().len();
         self.daemon.signal("-HUP");
         let end = Instant::now() + Duration::from_secs(60);
         loop {
-            let told = self.told().split_off(before);
-            if told.contains("was read again\n") || told.contains("all stays as it was\n") {
-                return told;
+            let reported = self.reported().split_off(before);
+            if reported.contains("was read again\n") || reported.contains("all stays as it was\n") {
+                return reported;
             }
-            assert!(Instant::now() < end, "{told}");
+            assert!(Instant::now() < end, "{reported}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
-    fn told(&self) -> String {
+    fn reported(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("told")).unwrap()
     }
 
@@ -91,7 +91,7 @@ impl Changing {
         Client(std::io::BufReader::new(stream))
     }
 
-    /// A number that the daemon tells of itself.
+    /// A number that the daemon reports about itself.
     fn count(&self, name: &str) -> u64 {
         let mut stream = TcpStream::connect(self.metrics).unwrap();
         stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
@@ -155,7 +155,7 @@ fn nothing_is_lost_or_forgotten() {
         let put = format!("PUTVAL h/p/derive-x interval=10 {time}:{value}");
         assert_eq!(text.ask(&put), "0 Success: 1 value has been dispatched.");
     }
-    // Somebody sends all the time.
+    // A client that sends all the time.
     let ends = Arc::new(AtomicBool::new(false));
     let stops = Arc::clone(&ends);
     let to = ("127.0.0.1", it.ports[0]);
@@ -179,8 +179,8 @@ fn nothing_is_lost_or_forgotten() {
         ("queue-mib = 32\nhost = 'other'", ""),
         ("receive-buffer-mib = 8\n[collectd.rrd]\nrows = 100", ""),
     ] {
-        let told = it.change(collectd, rrdcached);
-        assert!(told.contains("was read again"), "{told}");
+        let reported = it.change(collectd, rrdcached);
+        assert!(reported.contains("was read again"), "{reported}");
         // The same connections, and the same names.
         assert_eq!(text.ask("GETVAL h/p/derive-x"), "1 Value found");
         assert_eq!(text.line(), "value=1.000000e+01", "{collectd}");
@@ -216,8 +216,8 @@ fn what_fails_changes_nothing() {
         "interval = 20\n[collectd.rrd]\ndirectory = '/elsewhere'".to_string(),
         "[[collectd.listen]]\nhost = '127.0.0.1'\nport = 0\nauth-file = 'none'".to_string(),
     ] {
-        let told = it.change(&wrong, "");
-        assert!(told.contains("all stays as it was"), "{told}");
+        let reported = it.change(&wrong, "");
+        assert!(reported.contains("all stays as it was"), "{reported}");
         assert_eq!(text.ask("GETVAL h/p/gauge-x"), "1 Value found");
         assert_eq!(text.line(), "value=5.000000e+00");
     }
@@ -227,7 +227,7 @@ fn what_fails_changes_nothing() {
     it.wait_for("lists_total", 2);
 }
 
-/// Whoever is connected at an address that goes is let go, and nobody else.
+/// Clients connected to an address that is removed are disconnected; all others stay connected.
 #[test]
 fn connections_stay_where_their_socket_does() {
     let it = Changing::begin("");
@@ -242,12 +242,12 @@ fn connections_stay_where_their_socket_does() {
         "listen = ['unix:sock', 'unix:more']",
     );
     let read = |text: &str| {
-        let before = it.told().len();
+        let before = it.reported().len();
         std::fs::write(path.join("config.toml"), text).unwrap();
         it.daemon.signal("-HUP");
         let end = Instant::now() + Duration::from_secs(60);
-        while !it.told()[before..].contains("was read again") {
-            assert!(Instant::now() < end, "{}", it.told());
+        while !it.reported()[before..].contains("was read again") {
+            assert!(Instant::now() < end, "{}", it.reported());
             std::thread::sleep(Duration::from_millis(5));
         }
     };
@@ -306,16 +306,16 @@ fn types_are_read_again() {
     std::fs::write(&path, changed).unwrap();
     it.change("", "");
     text.ok_put(&put);
-    // What has another type now begins anew.
+    // A value whose type has changed starts over.
     text.ok_put(&format!("PUTVAL h/p/derive-x interval=10 {}:1:2", time + 1));
     assert_eq!(text.ask("GETVAL h/p/derive-x"), "2 Values found");
     assert_eq!(text.line(), "a=1.000000e+00");
     assert_eq!(text.line(), "b=2.000000e+00");
-    // What is wrong is told, and the rest is done.
+    // Errors are reported, and the rest is done.
     std::fs::write(&path, "gauge\n").unwrap();
-    let told = it.change("host = 'other'", "");
-    assert!(told.contains("types.db': line 1: "), "{told}");
-    assert!(told.contains("was read again"), "{told}");
+    let reported = it.change("host = 'other'", "");
+    assert!(reported.contains("types.db': line 1: "), "{reported}");
+    assert!(reported.contains("was read again"), "{reported}");
     text.ok_put(&format!("PUTVAL h/p/speed-x interval=10 {}:6", time + 1));
     assert_eq!(text.ask("GETVAL h/p/gauge-x"), "1 Value found");
     assert_eq!(text.line(), "value=5.000000e+00");

@@ -77,7 +77,7 @@ fn pcap<'c>(
     position: &mut Position,
     sink: &mut impl FnMut(Found<'c>),
 ) -> Result<(), CaptureFault> {
-    // The upper bits tell of checksums behind packets.
+    // The upper bits describe checksums behind packets.
     let link = u32_at(bytes, 20, order).ok_or(truncated(0))? as u16;
     position.at = position.at.max(24);
     while position.at < bytes.len() {

@@ -31,7 +31,7 @@ const VLAN: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 /// The protocol number of UDP.
 const UDP: u8 = 17;
 
-/// Where the payload of the datagram for a port is in a packet; `None` where there is none.
+/// The position of the payload of a datagram to a port in a packet; `None` if there is none.
 pub(super) fn datagram(
     link: u16,
     packet: &[u8],
@@ -58,7 +58,7 @@ fn network(link: u16, packet: &[u8]) -> Result<Option<usize>, CaptureProblem> {
         let is_ip = matches!(half(packet, protocol_at), Some(IPV4 | IPV6));
         is_ip.then_some(begin)
     };
-    // The protocol that is told at a place, behind the tags of virtual networks.
+    // The protocol that is given at a place, behind the tags of virtual networks.
     let tagged = |mut at: usize| {
         while half(packet, at).is_some_and(|protocol| VLAN.contains(&protocol)) {
             at += 4;
@@ -90,7 +90,7 @@ fn ipv4(packet: &[u8], begin: usize, port: u16) -> Result<Option<Range<usize>>, 
     }
     let pieces = u16::from_be_bytes([header[6], header[7]]);
     let udp = begin + usize::from(header[0] & 15) * 4;
-    // Whose port only the first piece tells.
+    // Only the first piece contains the port.
     if pieces & 0x1fff != 0 {
         return Ok(None);
     }

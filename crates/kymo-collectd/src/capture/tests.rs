@@ -162,7 +162,7 @@ fn what_is_for_others_is_left_out() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn what_cannot_be_read_is_reported() {
     let order = ByteOrder::Little;
     let whole = ethernet(&[8, 0], &ipv4(0, &udp(PORT, b"abc")));
     let cut = whole[..whole.len() - 1].to_vec();

@@ -72,7 +72,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// A text between quotation marks. A backslash at the end of a line joins it with the next
-    /// one, whose blanks at the beginning are dropped.
+    /// one, whose leading blanks are dropped.
     fn quoted(&mut self) -> Result<String, Box<Diagnostic>> {
         let begin = self.at;
         let mut text = String::new();

@@ -120,7 +120,7 @@ fn key_of(argument: Argument, range: &Range<usize>) -> Result<String, Box<Diagno
 }
 
 /// Arguments up to the token that ends them, which is taken. The end of the file ends a line:
-/// collectd refuses a file whose last line has no end, which tells nobody anything.
+/// collectd refuses a file whose last line has no end, which helps nobody.
 fn arguments(lexer: &mut Lexer<'_>, last: &Token) -> Result<Vec<Placed>, Box<Diagnostic>> {
     let mut arguments = Vec::new();
     loop {

@@ -11,7 +11,7 @@ impl Item {
         self.key.eq_ignore_ascii_case(key)
     }
 
-    /// The items of a block; none where it is no block.
+    /// The items of a block; empty for anything else.
     pub fn children(&self) -> &[Item] {
         self.items.as_deref().unwrap_or_default()
     }
@@ -80,7 +80,7 @@ impl Item {
     ///
     /// # Errors
     ///
-    /// What is no number, negative, or 2^34 and more.
+    /// If the value is not a number, is negative, or is 2^34 or more.
     pub fn time(&self) -> Result<CdTime, Box<Diagnostic>> {
         const EXPECTED: &str = "one number of seconds, 0 or more";
         let number = self.number().map_err(|_| self.wrong(EXPECTED))?;
@@ -110,7 +110,7 @@ impl Item {
 /// # Errors
 ///
 /// One that is none, and one behind a `LoadPlugin`: in collectd it does not hold for plugins that
-/// are loaded before it, which it does not tell.
+/// are loaded before it, and collectd does not report that.
 pub fn interval(items: &[Item]) -> Result<Option<CdTime>, Box<Diagnostic>> {
     let mut interval = None;
     let mut plugin = None;
@@ -133,7 +133,7 @@ pub fn interval(items: &[Item]) -> Result<Option<CdTime>, Box<Diagnostic>> {
     Ok(interval)
 }
 
-/// Refuses the first item whose key is not among the known ones.
+/// Rejects the first item whose key is unknown.
 ///
 /// # Errors
 ///

@@ -86,7 +86,7 @@ impl<'a> Values<'a> {
 pub struct Decoder {
     /// What is not protected so far is left out.
     pub level: Security,
-    /// Whom signatures and encryption may be from. Without keys, signed values are taken for
+    /// Accepted users of signatures and encryption. Without keys, signed values are treated as
     /// unprotected ones, and encrypted ones are left out; with keys, what is signed must be
     /// signed right at every level.
     pub keys: Option<Keys>,
@@ -142,30 +142,30 @@ impl Section<'_> {
     ) {
         let mut state = State::default();
         let mut at = begin;
-        let mut is_told = false;
+        let mut is_reported = false;
         while at < datagram.len() {
-            let step = self.part(datagram, at, &mut state, &mut is_told, guard, sink);
+            let step = self.part(datagram, at, &mut state, &mut is_reported, guard, sink);
             match step {
                 Ok(next) => at = next,
-                Err(problem) => return self.tell(problem, at, sink),
+                Err(problem) => return self.report(problem, at, sink),
             }
         }
     }
 
-    fn tell<S: FnMut(Item<'_>)>(&self, problem: Problem, at: usize, sink: &mut S) {
+    fn report<S: FnMut(Item<'_>)>(&self, problem: Problem, at: usize, sink: &mut S) {
         sink(Item::Fault(Fault {
             problem,
             offset: self.base.unwrap_or(at),
         }));
     }
 
-    /// Reads the part at `at`, and tells where the next one begins.
+    /// Reads the part at `at`, and returns where the next one begins.
     fn part<'d, G: Guard, S: FnMut(Item<'_>)>(
         &self,
         datagram: &'d [u8],
         at: usize,
         state: &mut State<'d>,
-        is_told: &mut bool,
+        is_reported: &mut bool,
         guard: &mut G,
         sink: &mut S,
     ) -> Result<usize, Problem> {
@@ -200,8 +200,8 @@ impl Section<'_> {
                 return Ok(datagram.len());
             }
             _ if self.security < self.decoder.level => {
-                if !std::mem::replace(is_told, true) {
-                    self.tell(Problem::Unprotected(self.decoder.level), at, sink);
+                if !std::mem::replace(is_reported, true) {
+                    self.report(Problem::Unprotected(self.decoder.level), at, sink);
                 }
                 return Ok(next);
             }
@@ -219,14 +219,14 @@ impl Section<'_> {
                 let values = values(payload)?;
                 match self.list(state, values, guard) {
                     Ok(list) => sink(Item::Values(list)),
-                    Err(problem) => self.tell(problem, at, sink),
+                    Err(problem) => self.report(problem, at, sink),
                 }
             }
             part::MESSAGE => {
                 let message = text(payload, LONGEST_MESSAGE)?;
                 match self.notification(state, message, guard) {
                     Ok(notification) => sink(Item::Notification(notification)),
-                    Err(problem) => self.tell(problem, at, sink),
+                    Err(problem) => self.report(problem, at, sink),
                 }
             }
             // Parts of later versions.
@@ -330,7 +330,7 @@ impl Section<'_> {
             if self.decoder.level > self.security {
                 return Err(Problem::NoKeys);
             }
-            self.tell(Problem::Unverified, at, sink);
+            self.report(Problem::Unverified, at, sink);
             self.inner(Security::None, self.base)?
                 .decode(datagram, at + length, guard, sink);
             return Ok(());

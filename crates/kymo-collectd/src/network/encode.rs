@@ -34,12 +34,12 @@ pub enum Protection {
         user: String,
         /// The user's password.
         password: Vec<u8>,
-        /// Gives bytes that nobody can guess: other ones for each datagram.
+        /// Returns bytes that cannot be guessed, different ones for each datagram.
         random: Box<dyn FnMut() -> [u8; IV] + Send>,
     },
 }
 
-/// Initial vectors for [`Protection::Encrypt`], made of 32 bytes that nobody can guess and that
+/// Initial vectors for [`Protection::Encrypt`], derived from 32 bytes that cannot be guessed and that
 /// are used once: hashes of them and a number that counts up.
 pub fn initial_vectors(seed: [u8; 32]) -> Box<dyn FnMut() -> [u8; IV] + Send> {
     let mut count = 0u64;
@@ -84,9 +84,9 @@ pub enum EncodeError {
     Nul(&'static str),
     /// Host, plugin or type, or a message, is empty.
     Empty(&'static str),
-    /// There is no time, or the receiver would take it for none.
+    /// There is no time, or the receiver would treat it as missing.
     NoTime,
-    /// There are no values, or more than fit in a datagram.
+    /// There are no values, or more than fit into a datagram.
     Values(usize),
 }
 

@@ -21,9 +21,9 @@ pub struct Fault {
 pub enum Problem {
     /// Fewer bytes are left than a part takes, or says it does.
     Truncated {
-        /// So many it takes.
+        /// Number of bytes required.
         needed: usize,
-        /// So many there are.
+        /// Number of bytes left.
         left: usize,
     },
     /// A part says it is shorter than its own header.
@@ -40,9 +40,9 @@ pub enum Problem {
     NumberLength(usize),
     /// The number of values does not fit the length of the part.
     ValuesLength {
-        /// So many values it says.
+        /// Number of values according to the part.
         count: usize,
-        /// So many bytes it has.
+        /// Length of the part in bytes.
         length: usize,
     },
     /// A kind of values that does not exist.
@@ -51,9 +51,9 @@ pub enum Problem {
     TimeRange(u64),
     /// A signature without room for a user's name.
     SignatureLength(usize),
-    /// An encrypted part whose lengths do not fit each other.
+    /// An encrypted part whose lengths contradict each other.
     EncryptionLength(usize),
-    /// A signature or encryption of somebody who is not known.
+    /// A signature or encryption of an unknown user.
     UnknownUser(String),
     /// Something that only keys can open or verify, and none.
     NoKeys,
@@ -65,11 +65,11 @@ pub enum Problem {
     Nesting,
     /// It was received before.
     Replayed,
-    /// Parts that are not protected as they must be; told once for all that follow each other.
+    /// Parts that are not protected as they must be; reported once for all that follow each other.
     Unprotected(Security),
-    /// A signature that nobody could verify, since there are no keys.
+    /// A signature that could not be verified, since there are no keys.
     Unverified,
-    /// Values whose name is not complete or cannot be stored.
+    /// Values whose name is incomplete or cannot be stored.
     Name(NameError),
     /// Values or a message without a time.
     NoTime,

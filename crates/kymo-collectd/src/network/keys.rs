@@ -111,7 +111,7 @@ impl Key {
         mac.finalize().into_bytes().into()
     }
 
-    /// Whether this is their signature; the time it takes does not tell where it differs.
+    /// Whether this is their signature; the time it takes does not reveal where it differs.
     pub(super) fn verify(&self, bytes: &[u8], signature: &[u8]) -> bool {
         let mut mac = self.mac.clone();
         mac.update(bytes);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn what_is_wrong_is_reported_with_its_line() {
         for (text, message) in [
             (&b"a: b\nsecret"[..], "line 2: expected `USER: PASSWORD`"),
             (b"\n: x", "line 2: the user is missing"),

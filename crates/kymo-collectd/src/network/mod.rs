@@ -3,10 +3,10 @@
 //! A datagram is a sequence of parts; `docs/formats/collectd-network.md` shows their bytes. Names,
 //! time and interval stay what they are until a part changes them; a part with values, or with a
 //! message, says that they are complete. A signature covers all that follows it, an encrypted part
-//! holds parts; both begin anew with nothing.
+//! holds parts; both start over with nothing.
 //!
-//! [`Decoder`] reads datagrams, [`Packer`] writes them, [`Keys`] are whom they may come from.
-//! [`ReplayWindow`] refuses datagrams that are sent again by somebody else, [`Repeats`] drops values
+//! [`Decoder`] reads datagrams, [`Packer`] writes them, [`Keys`] holds the accepted senders.
+//! [`ReplayWindow`] rejects datagrams replayed by others, [`Repeats`] drops values
 //! that come on two ways.
 
 mod decode;
@@ -30,7 +30,7 @@ pub const GROUP_V4: std::net::Ipv4Addr = std::net::Ipv4Addr::new(239, 192, 74, 6
 /// That of IPv6.
 pub const GROUP_V6: std::net::Ipv6Addr =
     std::net::Ipv6Addr::new(0xff18, 0, 0, 0, 0, 0, 0xefc0, 0x4a42);
-/// The largest datagram that collectd sends, in bytes, unless told otherwise.
+/// The size of the largest datagram that collectd sends by default, in bytes.
 pub const DATAGRAM: usize = 1452;
 
 /// Bytes before the payload of a part: type and length.

@@ -31,7 +31,7 @@ impl Repeats {
         }
     }
 
-    /// Remembers so many from now on, and of what it remembers already the last ones.
+    /// Changes the number of remembered lists; keeps the latest ones.
     pub fn resize(&mut self, room: usize) {
         self.room = room;
         self.forget();

@@ -1,4 +1,4 @@
-//! Datagrams that somebody records and sends again.
+//! Protection against datagrams that are recorded and sent again.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -26,7 +26,7 @@ impl Guard for () {
 /// Remembers what was received, as long as its values could be taken again.
 ///
 /// Values are taken while their time is not further than `width` from now. So what was received is
-/// remembered for twice that; when there is no more room for it, nothing is admitted until some
+/// remembered for twice that; if there is no room left, nothing is admitted until something
 /// is forgotten.
 #[derive(Clone, Debug)]
 pub struct ReplayWindow {
@@ -49,7 +49,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Takes values of other times, and remembers so many datagrams, from now on. Where the window becomes wider,
+    /// Changes the accepted times and the number of remembered datagrams. If the window becomes wider,
     /// what it remembers is remembered longer; what it has forgotten it does not know again.
     pub fn resize(&mut self, width: CdTime, room: usize) {
         if let Some(wider) = width.checked_sub(self.width) {
@@ -61,7 +61,7 @@ impl ReplayWindow {
         (self.width, self.room) = (width, room);
     }
 
-    /// The guard at this moment. The clock may go back: what was seen is remembered longer then.
+    /// Returns the window at the time `now`. The clock may go back: entries are then remembered longer.
     pub fn at(&mut self, now: CdTime) -> WindowAt<'_> {
         while let Some((until, mark)) = self.order.front()
             && *until < now
@@ -73,7 +73,7 @@ impl ReplayWindow {
     }
 }
 
-/// A [`ReplayWindow`] at a moment.
+/// A [`ReplayWindow`] at a certain time.
 #[derive(Debug)]
 pub struct WindowAt<'w> {
     window: &'w mut ReplayWindow,
@@ -121,7 +121,7 @@ mod tests {
         // The clock goes back.
         assert!(window.at(at(50)).admits([2; 16]));
         assert!(!window.at(at(140)).admits([2; 16]));
-        // There is no more room.
+        // There is no room left.
         assert!(window.at(at(140)).admits([3; 16]));
         assert!(!window.at(at(140)).admits([4; 16]));
         assert!(window.at(at(142)).admits([4; 16]));

@@ -2,7 +2,7 @@
 
 /// Cuts what arrives in pieces into lines, however they were cut.
 ///
-/// A line that is longer than can be is told once and left out to its end, so that its rest is
+/// A line that is too long is reported once and left out to its end, so that its rest is
 /// never taken for a command.
 #[derive(Clone, Debug)]
 pub struct Lines {
@@ -10,7 +10,7 @@ pub struct Lines {
     /// What has arrived of lines that are not complete, and complete ones from `begin` on.
     bytes: Vec<u8>,
     begin: usize,
-    /// So many bytes from there on have no end of a line.
+    /// Number of bytes from there on that are known to have no end of line.
     looked_at: usize,
     /// Whether what arrives is of a line that is too long.
     is_skipping: bool,
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(last(b"ab\nrest"), Some(Ok("rest".to_string())));
         assert_eq!(last(b"ab\n"), None);
         assert_eq!(last(b""), None);
-        // It was told when it became too long.
+        // It was reported when it became too long.
         assert_eq!(last(b"1234567"), None);
     }
 }

@@ -4,7 +4,7 @@
 //! [`parse`] makes a [`Command`] of one, or the reply that says what is wrong with it.
 //! [`put_values`] and [`put_notification`] write commands, [`Reply::parse`] reads what comes back.
 //!
-//! `docs/formats/collectd-plain.md` tells where replies differ from collectd's, and why.
+//! `docs/formats/collectd-plain.md` describes where replies differ from collectd's, and why.
 
 mod fields;
 mod lines;
@@ -58,7 +58,7 @@ pub struct PutValues {
 pub struct PutList {
     /// When; `None` is now.
     pub time: Option<CdTime>,
-    /// From one list to the next, where it is told; never 0.
+    /// The time from one list to the next, if it is given; never 0.
     pub interval: Option<CdTime>,
     /// As many values as the type has.
     pub values: Vec<Value>,
@@ -98,8 +98,8 @@ impl PutNotification {
 pub struct Flush {
     /// Only what is older than this.
     pub timeout: Option<CdTime>,
-    /// Only by these plugins; by all where there is none.
+    /// The plugins whose values are written; all if empty.
     pub plugins: Vec<String>,
-    /// Only values of these names; of all where there is none.
+    /// The names whose values are written; all if empty.
     pub ids: Vec<String>,
 }

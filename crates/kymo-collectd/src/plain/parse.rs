@@ -16,7 +16,7 @@ pub struct Context<'a> {
 ///
 /// # Errors
 ///
-/// The reply that tells what is wrong.
+/// The reply that describes the error.
 pub fn parse(line: &str, context: &Context<'_>) -> Result<Command, Reply> {
     let fields = fields::split(line).map_err(|_| Reply::error("Unterminated quoted string."))?;
     let Some((name, fields)) = fields.split_first() else {

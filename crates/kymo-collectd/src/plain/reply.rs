@@ -33,7 +33,7 @@ impl Reply {
         }
     }
 
-    /// To PUTVAL: so many lists were taken.
+    /// The reply to PUTVAL, with the number of lists that were accepted.
     pub fn dispatched(count: usize) -> Self {
         Self::success(match count {
             1 => "Success: 1 value has been dispatched.".to_string(),

@@ -9,7 +9,7 @@ use crate::{Identifier, Notification, Value};
 
 /// The line that hands over values, with its end.
 ///
-/// The time has ten decimals, which tell every unit from its neighbours; collectd reads it by way
+/// The time has ten decimals, which distinguish every unit from its neighbours; collectd reads it by way
 /// of a double and is 119 ns off at most. An interval of 0 is left to the server.
 pub fn put_values(id: &Identifier<'_>, time: CdTime, interval: CdTime, values: &[Value]) -> String {
     let mut line = format!("PUTVAL {}", quoted(&one_line(&id.to_string())));

@@ -11,7 +11,7 @@ use crate::Identifier;
 use crate::capture::{CaptureFault, CaptureProblem, Datagram, Form, Position, datagrams_from};
 use crate::network::{Decoder, Item, Keys, PORT, Problem, Security};
 
-/// So many faults are told one by one.
+/// How many faults are reported one by one.
 const MOST_FAULTS: usize = 1000;
 /// The largest datagram of UDP.
 const LARGEST: usize = 65_507;
@@ -93,11 +93,11 @@ struct Loader {
     first: u64,
     datagrams: u64,
     faults: Vec<FaultReport>,
-    /// Faults that are not told.
+    /// The number of faults that are not reported.
     more_faults: u64,
     /// Where the first part is that only keys can open, and how many there are.
     without_keys: Option<(FaultReport, u64)>,
-    /// Signatures that nobody could verify.
+    /// Signatures that could not be verified.
     unverified: u64,
 }
 

@@ -60,7 +60,7 @@ impl SpoolDirectory {
 
 impl Drop for SpoolDirectory {
     fn drop(&mut self) {
-        // What cannot be removed stays: there is nobody to tell.
+        // What cannot be removed stays: there is nobody to report it to.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -129,7 +129,7 @@ impl Resume {
     }
 }
 
-/// What is done with files whose events were shown.
+/// Handles files whose events were shown.
 #[derive(Debug, Default)]
 pub struct Shown {
     /// Of each file: the bytes that were shown, and those that were given back.
@@ -253,7 +253,7 @@ impl Shown {
     }
 }
 
-/// Writes a file of positions in the place of the one before. It is no temporary file of the program: those are removed
+/// Replaces the previous file of positions. It is not a temporary file of the program: those are removed
 /// by a thread that ends the program at the first signal, and here the first one only ends the reading.
 fn store(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = file.as_os_str().to_os_string();

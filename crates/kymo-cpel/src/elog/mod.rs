@@ -1,6 +1,6 @@
 //! Event logs as VPP's `event-logger save` writes them.
 //!
-//! A file holds the moments that place it in time, the types of events with their formats and
+//! A file holds the timestamps that place it in time, the types of events with their formats and
 //! arguments, the names of tracks, a table of strings, and the events one after the other, each as
 //! long as its arguments are. Integers are big-endian; of those of 64 bits, and of doubles, the
 //! lower half comes first.
@@ -33,11 +33,11 @@ const UNIX_NANOS: u64 = 1_000_000_000_000_000_000;
 /// Where they count from otherwise: 2017-03-30, in nanoseconds since 1970.
 const LATER_EPOCH: u64 = 1_490_885_108_000_000_000;
 
-/// Where a file tells when recording began.
+/// Where a file states when recording began.
 pub(crate) const BEGIN_AT: usize = MAGIC.len() + 4 + 16;
 /// How far the processors of two logs may be from the same frequency, in nanoseconds of a tick.
 const SAME_FREQUENCY: f64 = 1e-2;
-/// How far two clocks may differ on the distance of two moments, in nanoseconds.
+/// Maximum difference between two clocks over the distance of two timestamps, in nanoseconds.
 const SAME_DISTANCE: f64 = 100.0;
 
 /// Whether some bytes begin as elog files do.
@@ -61,7 +61,7 @@ pub struct Moment {
 
 impl Moment {
     /// Some nanoseconds since 1970, with as many ticks of a processor. Times before 2001-09-09 cannot
-    /// be told: what is read of them is so much after 2017-03-30, where today's VPP counts from.
+    /// be stored: they are read as that much after 2017-03-30, the epoch of today's VPP.
     pub const fn of_unix_nanos(nanos: u64) -> Self {
         let os_nanos = match nanos.checked_sub(LATER_EPOCH) {
             Some(since @ ..UNIX_NANOS) => since,
@@ -301,7 +301,7 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// When it is no elog file, or ends before its events begin.
+    /// If the input is not an elog file, or ends before its events begin.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         if !begins(bytes) {
             return Err(Error {
@@ -310,12 +310,12 @@ impl Log {
             });
         }
         let mut reader = Reader::new(bytes, MAGIC.len());
-        let (ring_size, saved, begin) = told("the times", &mut reader, |reader| {
+        let (ring_size, saved, begin) = reported("the times", &mut reader, |reader| {
             Some((reader.u32()?, reader.moment()?, reader.moment()?))
         })?;
         let mut passed_over = Vec::new();
         let offset = reader.at;
-        let count = told("the number of types", &mut reader, Reader::u32)?;
+        let count = reported("the number of types", &mut reader, Reader::u32)?;
         passed_over.extend(excess(offset, count, "types"));
         let mut types = Vec::new();
         let mut room = MOST_LABELS;
@@ -326,25 +326,25 @@ impl Log {
             }
         }
         let offset = reader.at;
-        let count = told("the number of tracks", &mut reader, Reader::u32)?;
+        let count = reported("the number of tracks", &mut reader, Reader::u32)?;
         passed_over.extend(excess(offset, count, "tracks"));
         let mut tracks = Vec::new();
         for number in 0..count {
             let what = format_args!("track {number}");
-            let one = told(what, &mut reader, Reader::string)?;
+            let one = reported(what, &mut reader, Reader::string)?;
             // An empty name has one byte in the file, and many in memory.
             if tracks.len() < MOST_NUMBERS {
                 tracks.push(one);
             }
         }
-        let strings = told("the string table", &mut reader, |reader| {
+        let strings = reported("the string table", &mut reader, |reader| {
             let length = usize::try_from(reader.u32()?).ok()?;
             let begin = reader.at;
             reader.at = begin.checked_add(length)?;
             bytes.get(begin..reader.at)?;
             Some(begin..reader.at)
         })?;
-        let events = told("the number of events", &mut reader, Reader::u32)?;
+        let events = reported("the number of events", &mut reader, Reader::u32)?;
         Ok(Self {
             ring_size,
             saved,
@@ -375,7 +375,7 @@ impl Log {
     }
 
     /// The nanoseconds from when the recording of another log began to when this one did, by VPP's
-    /// rule: where the processors seem to be the same one, its clock tells, and else that of the
+    /// rule: by the clock of the processor if both seem to have the same one, and otherwise by that of the
     /// system.
     pub fn distance_from(&self, other: &Self) -> i64 {
         let begin = |log: &Self| i64::try_from(log.begin.unix_nanos()).unwrap_or(i64::MAX);
@@ -394,7 +394,7 @@ impl Log {
     }
 }
 
-/// Tells where there are more types or tracks than events can name.
+/// Returns an error if there are more types or tracks than events can name.
 fn excess(offset: usize, count: u32, what: &str) -> Option<Error> {
     (count as usize > MOST_NUMBERS).then(|| Error {
         offset,
@@ -402,8 +402,8 @@ fn excess(offset: usize, count: u32, what: &str) -> Option<Error> {
     })
 }
 
-/// Reads something, or tells that the file ends in it.
-fn told<'a, T>(
+/// Reads something, or reports that the file ends in it.
+fn reported<'a, T>(
     what: impl fmt::Display,
     reader: &mut Reader<'a>,
     read: impl FnOnce(&mut Reader<'a>) -> Option<T>,
@@ -415,18 +415,18 @@ fn told<'a, T>(
     })
 }
 
-/// Reads a type of events, of whose labels there may be so many more.
+/// Reads a type of events; `room` is the number of labels that it may still have.
 fn event_type(number: u32, reader: &mut Reader<'_>, room: &mut usize) -> Result<EventType, Error> {
     let offset = reader.at;
     let what = format_args!("type {number}");
-    let (format, words) = told(what, reader, |reader| {
+    let (format, words) = reported(what, reader, |reader| {
         Some((reader.string()?, reader.string()?))
     })?;
     let arguments = arguments(&reader.bytes[words]).map_err(|message| Error {
         offset,
         message: format!("type {number}: {message}"),
     })?;
-    let count = told(what, reader, |reader| {
+    let count = reported(what, reader, |reader| {
         // Its own number, and how many strings it has.
         reader.u32()?;
         reader.u32()
@@ -438,7 +438,7 @@ fn event_type(number: u32, reader: &mut Reader<'_>, room: &mut usize) -> Result<
             offset,
             message: format!("type {number}: more than {MOST_LABELS} labels of all types"),
         })?;
-    let labels = told(what, reader, |reader| {
+    let labels = reported(what, reader, |reader| {
         (0..count).map(|_| reader.string()).collect()
     })?;
     Ok(EventType {
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_of_the_same_processor_tells_the_distance() {
+    fn the_clock_of_the_same_processor_reports_the_distance() {
         // Four ticks are a nanosecond.
         let log = |os_nanos, cpu, ticks_later| Log {
             ring_size: 0,
@@ -613,9 +613,9 @@ mod tests {
         let log = file(most + 1, most + 2);
         assert_eq!(log.types.len(), MOST_NUMBERS);
         assert_eq!(log.tracks.len(), MOST_NUMBERS);
-        let told: Vec<_> = log.passed_over.iter().map(Error::to_string).collect();
+        let reported: Vec<_> = log.passed_over.iter().map(Error::to_string).collect();
         assert_eq!(
-            told,
+            reported,
             [
                 "offset 47: 65537 types, of which events can name the first 65536 only",
                 "offset 655421: 65538 tracks, of which events can name the first 65536 only",

@@ -1,7 +1,7 @@
 //! elog files as recordings.
 //!
 //! A file is one stream. Where an event begins is known when the one before it has been read, so
-//! that opening a file goes through all of them and keeps where each chunk begins. Each type of
+//! that opening a file reads all events and records where each chunk begins. Each type of
 //! events is a class, which goes by the first word of its format. Its events have the fields
 //! `track` and `track_name` (in the common context), the arguments, which the file does not name,
 //! as `arg0`, `arg1` and so on, and `text`: what the format makes of them.
@@ -28,7 +28,7 @@ use super::{
 use crate::clock::{Place, Rate};
 use crate::recording::{field, schema};
 
-/// Events of a chunk: so many are worked on in one go.
+/// Number of events of a chunk, which is processed in one go.
 const CHUNK: u32 = 1 << 14;
 /// Bytes of an event's name.
 const MOST_NAME: usize = 1024;
@@ -42,7 +42,7 @@ struct Part {
     /// In ticks.
     begin: Option<u64>,
     end: Option<u64>,
-    /// Whether its times tell where it is among others.
+    /// Whether its times determine where it is among others.
     is_sorted: bool,
 }
 
@@ -110,7 +110,7 @@ impl Recording {
             of.early = early;
             of.parts.clear();
             of.faults.clear();
-            // The beginning is not before 1970, and so many nanoseconds before it are never out of range.
+            // The beginning is not before 1970, so subtracting this many nanoseconds never overflows.
             of.set_offset(of.place.offset_nanos.saturating_sub_unsigned(early));
             of.scan();
         }
@@ -135,7 +135,7 @@ impl Recording {
         }
     }
 
-    /// Goes through all events that are not known: finds where chunks begin, and what is wrong. Tells how many
+    /// Goes through all events that are not known: finds where chunks begin, and what is wrong. Returns how many
     /// nanoseconds before tick zero there are events.
     fn scan(&mut self) -> u64 {
         let mut early = 0;
@@ -306,7 +306,7 @@ impl Recording {
         Ok(of)
     }
 
-    /// What has changed since so many events were known.
+    /// What has changed since `known` events were known.
     fn refreshed(&self, known: usize, is_same: bool, has_other_classes: bool) -> Refreshed {
         let mut refreshed = Refreshed {
             has_other_classes,
@@ -368,13 +368,13 @@ fn clock(place: Place) -> Clock {
     }
 }
 
-/// Nanoseconds since recording began; `None` of what is no time.
+/// Nanoseconds since recording began; `None` if the value is not a time.
 fn nanos(seconds: f64) -> Option<i64> {
     let nanos = (seconds * NANOS_PER_SECOND as f64).round();
     (nanos.abs() < i64::MAX as f64).then_some(nanos as i64)
 }
 
-/// Nanoseconds since so many before recording began; `None` of what is no time, or before that.
+/// Nanoseconds since `early` nanoseconds before recording began; `None` if that is negative or not a time.
 fn ticks(seconds: f64, early: u64) -> Option<u64> {
     early.checked_add_signed(nanos(seconds)?)
 }
@@ -638,7 +638,7 @@ impl Event for ElogEvent<'_, '_> {
     }
 
     fn class_index(&self) -> usize {
-        // There are as many classes as types, no more than this number can tell.
+        // There are as many classes as types, at most as many as this number can express.
         const { assert!(MOST_NUMBERS == u16::MAX as usize + 1) };
         self.head.kind.into()
     }

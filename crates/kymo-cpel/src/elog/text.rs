@@ -13,7 +13,7 @@ use crate::format::{MOST_TEXT, bad_offset};
 
 /// The largest width and precision that are followed.
 const MOST_WIDTH: usize = 4096;
-/// Digits of scientific notation that are told apart.
+/// The largest number of digits in scientific notation.
 const MOST_DIGITS: usize = 15;
 
 /// A conversion of a format.

@@ -14,7 +14,7 @@ use crate::strings::{StringError, Strings};
 
 /// Bytes of arguments that an event may have in the memory of VPP's programs.
 pub const MOST_BYTES: u8 = 20;
-/// Nanoseconds since recording began that are told exactly, some 26 days. Times are doubles of
+/// Nanoseconds since recording began that are stored exactly, some 26 days. Times are doubles of
 /// seconds: later ones are up to a nanosecond off, and from 52 days on two.
 pub const EXACT_NANOS: u64 = 1 << 51;
 
@@ -23,11 +23,11 @@ pub const EXACT_NANOS: u64 = 1 << 51;
 pub enum Error {
     /// A string cannot be in the table.
     String(StringError),
-    /// There are more types of events than the number of one can tell.
+    /// There are more types of events than a type's number can express.
     Types,
-    /// There are more tracks than the number of one can tell.
+    /// There are more tracks than a track's number can express.
     Tracks,
-    /// There are more events than a file can tell.
+    /// There are more events than a file can count.
     Events,
     /// A type has more arguments than are read, or an event is of a type or a track that was not
     /// added, or its values are not those of its type.
@@ -102,7 +102,7 @@ struct Entry {
 #[derive(Debug)]
 pub struct Builder {
     kinds: Vec<Kind>,
-    /// The numbers of types, by all that is told of them.
+    /// The numbers of types, by everything that describes them.
     numbers: HashMap<Vec<u8>, u16>,
     /// The names of tracks as the file has them, and how many there are.
     tracks: Vec<u8>,
@@ -114,7 +114,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A file with nothing in it, whose string table takes so many bytes at most.
+    /// An empty file, whose string table takes at most `most_strings` bytes.
     pub fn new(most_strings: u32) -> Self {
         Self {
             kinds: Vec::new(),
@@ -184,7 +184,7 @@ impl Builder {
         Ok(self.strings.add(text)?)
     }
 
-    /// Adds an event of a type and on a track that are there, so many nanoseconds after recording
+    /// Adds an event of an existing type and track at a number of nanoseconds after recording
     /// began; of integers the lower bits that their arguments have are kept.
     ///
     /// # Errors
@@ -215,7 +215,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Writes the file, whose recording began at a moment. Events of the same time stay in the order
+    /// Writes a file whose recording began at a given time. Events of the same time stay in the order
     /// in which they came.
     ///
     /// # Errors
@@ -283,7 +283,7 @@ fn words(arguments: &[Argument]) -> Vec<u8> {
     words
 }
 
-/// Appends a value; `false` where it is none of its argument.
+/// Appends a value; `false` if it does not match its argument.
 fn value(argument: Argument, value: Value<'_>, out: &mut Vec<u8>) -> bool {
     match (argument.kind, argument.size, value) {
         (ArgumentKind::String, _, Value::Text(text)) => string(text, out),
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_told_as_they_are_read() {
+    fn moments_are_reported_as_they_are_read() {
         for nanos in [
             1_000_000_000_000_000_000,
             1_490_885_107_999_999_999,

@@ -2,7 +2,7 @@
 //!
 //! `%s` is the string at that offset of a string table, `%k` the symbol that comes before that
 //! value and the distance from it. The others are C's: `%d %i %u %o %x %X %c %f %e %g %%` with
-//! flags, width, precision and length. What is no conversion stands for itself.
+//! flags, width, precision and length. Anything that is not a conversion stands for itself.
 
 mod spec;
 #[cfg(test)]
@@ -126,7 +126,7 @@ enum Put {
     Unsigned,
     /// `%d`
     Signed,
-    /// `%x`, `%08x`: at least so many digits.
+    /// `%x`, `%08x`: the minimum number of digits.
     Hexadecimal(u8),
     /// `%s`
     String,
@@ -215,7 +215,7 @@ impl Put {
     }
 }
 
-/// Whether what was written from `begin` on is no longer than `most`; what is longer is cut.
+/// Whether the output from `begin` on is at most `most` bytes long; longer output is cut.
 #[inline]
 fn has_room(begin: usize, out: &mut Line, most: usize) -> bool {
     if out.len() - begin <= most {

@@ -8,7 +8,7 @@ use super::Names;
 
 /// The largest width and precision that are followed.
 const MOST_WIDTH: u16 = 4096;
-/// Digits of scientific notation that are told apart.
+/// The largest number of digits in scientific notation.
 const MOST_DIGITS: usize = 15;
 
 /// A conversion.
@@ -27,7 +27,7 @@ pub(super) struct Spec {
 }
 
 impl Spec {
-    /// Reads what comes after a percent sign, and tells what follows it. Where that is no
+    /// Reads what comes after a percent sign, and returns it and what follows it. If that is not a
     /// conversion, `None`.
     pub(super) fn parse(text: &[u8]) -> (Option<Self>, &[u8]) {
         let mut spec = Self {
@@ -233,7 +233,7 @@ impl Spec {
         }
     }
 
-    /// Nobody shows integers as these often: it may allocate.
+    /// Integers are rarely shown in these formats: this may allocate.
     fn float(&self, value: u32, out: &mut Line) {
         let number = f64::from(value);
         let precision = self.precision.map_or(6, usize::from);
@@ -255,7 +255,7 @@ impl Spec {
             }
             b'e' => text.scientific(number, precision.min(MOST_DIGITS)),
             _ => {
-                // As many digits as the precision says, none of them a zero at the end.
+                // As many digits as the precision specifies, without trailing zeros.
                 let most = precision.clamp(1, MOST_DIGITS);
                 if value == 0 || (value.ilog10() as usize) < most {
                     let _ = write!(text, "{value}");
@@ -291,7 +291,7 @@ impl Spec {
     }
 }
 
-/// Reads a number, no larger than what is followed, and tells what follows it.
+/// Reads a number, limited to `MOST_WIDTH`, and returns it and what follows it.
 fn number(text: &[u8]) -> (u16, &[u8]) {
     let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = text.split_at(count);

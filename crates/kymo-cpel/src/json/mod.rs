@@ -1,6 +1,6 @@
 //! CPEL files as JSON lines, from which the same file can be made again.
 //!
-//! A line tells of the file, one of each section, and one of each event:
+//! One line describes the file, one each section, and one each event:
 //!
 //! ```json
 //! {"timestamp":null,"recording":"PATH","kind":"notification","cpel":"file","byte_order":"big","unused":0,"date":0}
@@ -44,7 +44,7 @@ const fn numbers_of(kind: u32) -> Option<usize> {
     }
 }
 
-/// Writes the lines that tell everything of a file but its events, in parts, since they may be
+/// Writes the lines that contain everything of a file but its events, in parts, since they may be
 /// larger than the file. `recording` is what the recording is called in all lines.
 ///
 /// # Errors
@@ -128,7 +128,7 @@ fn is_filled_up(field: &[u8; TABLE_NAME_SIZE]) -> bool {
     field[name(field).len()..].iter().all(|&byte| byte == 0)
 }
 
-/// How many numbers definitions have, and all of these, where they are as many as the section says.
+/// The number of numbers in each definition, and all these numbers; `None` if the section has a different count.
 fn definitions(kind: u32, data: &[u8], order: ByteOrder) -> Option<(usize, &[[u8; 4]])> {
     let size = numbers_of(kind)?;
     let count = usize::try_from(u32_at(data, TABLE_NAME_SIZE, order)?).ok()?;

@@ -20,7 +20,7 @@ pub fn begins(bytes: &[u8]) -> bool {
     bytes.starts_with(BEGINNING)
 }
 
-/// Why lines are no CPEL file.
+/// Why lines are not a CPEL file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The line, counted from 1.
@@ -44,7 +44,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The CPEL file that lines tell of, in memory.
+/// The CPEL file that lines describe, in memory.
 ///
 /// It is the one that was described, byte for byte, where the sections of events of that one were
 /// as long as they said; of damaged ones it has the events that were there. Lines of events may be
@@ -52,19 +52,19 @@ impl std::error::Error for Error {}
 ///
 /// # Errors
 ///
-/// At the first line that is wrong, and where none tells of the file.
+/// At the first line that is wrong, and if no line describes the file.
 pub fn read(text: &[u8]) -> Result<Vec<u8>, Error> {
     let mut making = Making::default();
     let mut count = 0;
     for line in text.split(|&byte| byte == b'\n') {
         count += 1;
         if !line.iter().all(u8::is_ascii_whitespace) {
-            let told = |wrong: Wrong| Error {
+            let reported = |wrong: Wrong| Error {
                 line: count,
                 column: wrong.at + 1,
                 message: wrong.message,
             };
-            making.line(line).map_err(told)?;
+            making.line(line).map_err(reported)?;
         }
     }
     making.finish().map_err(|message| Error {
@@ -102,9 +102,9 @@ enum Content {
 
 /// What a line says.
 #[derive(Default)]
-struct Told {
+struct Reported {
     recording: Option<Vec<u8>>,
-    /// What the line is of, where it is no event.
+    /// What the line describes, if it is not an event.
     cpel: Option<Vec<u8>>,
     order: Option<ByteOrder>,
     unused: Option<u8>,
@@ -124,13 +124,13 @@ struct Told {
     position: Option<u32>,
 }
 
-impl Told {
+impl Reported {
     fn read(line: &[u8]) -> Result<Self, json::Wrong> {
-        let mut told = Self::default();
+        let mut reported = Self::default();
         let mut reader = Reader::strict(line);
-        reader.object(|reader, name| told.member(name, reader))?;
+        reader.object(|reader, name| reported.member(name, reader))?;
         reader.end("the end of the line")?;
-        Ok(told)
+        Ok(reported)
     }
 
     fn member(&mut self, name: &[u8], reader: &mut Reader<'_>) -> Result<(), json::Wrong> {
@@ -228,8 +228,8 @@ fn wrong<T>(message: impl Into<String>) -> Result<T, Wrong> {
 
 impl Making {
     fn line(&mut self, line: &[u8]) -> Result<(), Wrong> {
-        let mut told = Told::read(line)?;
-        let recording = told.recording.take().unwrap_or_default();
+        let mut reported = Reported::read(line)?;
+        let recording = reported.recording.take().unwrap_or_default();
         let of = self.recording.get_or_insert_with(|| recording.clone());
         if *of != recording {
             return wrong(format!(
@@ -238,9 +238,10 @@ impl Making {
                 of.escape_ascii()
             ));
         }
-        match (told.cpel.as_deref(), self.header) {
+        match (reported.cpel.as_deref(), self.header) {
             (Some(b"file"), None) => {
-                let (Some(order), Some(unused), Some(date)) = (told.order, told.unused, told.date)
+                let (Some(order), Some(unused), Some(date)) =
+                    (reported.order, reported.unused, reported.date)
                 else {
                     return wrong("expected `byte_order`, `unused` and `date`");
                 };
@@ -257,27 +258,27 @@ impl Making {
                 "no line before describes the CPEL file (`\"cpel\":\"file\"`); \
                  hint: `kymo convert --to jsonl` writes it",
             ),
-            (Some(b"section"), Some(header)) => self.section(told, header.order),
+            (Some(b"section"), Some(header)) => self.section(reported, header.order),
             (Some(_), Some(_)) => wrong("`cpel` is neither `file` nor `section`"),
-            (None, Some(_)) => self.event(&told),
+            (None, Some(_)) => self.event(&reported),
         }
     }
 
-    fn section(&mut self, told: Told, order: ByteOrder) -> Result<(), Wrong> {
+    fn section(&mut self, reported: Reported, order: ByteOrder) -> Result<(), Wrong> {
         let next = self.sections.len();
-        if told.section != Some(next as u64) {
+        if reported.section != Some(next as u64) {
             return wrong(format!("expected `section` {next}"));
         }
         if next == usize::from(u16::MAX) {
             return wrong(format!("a file has at most {} sections", u16::MAX));
         }
-        let Some(kind) = told.kind else {
+        let Some(kind) = reported.kind else {
             return wrong("expected `type`");
         };
-        let content = match (told.bytes, told.text, told.strings) {
+        let content = match (reported.bytes, reported.text, reported.strings) {
             (Some(bytes), ..) => Content::Bytes(bytes),
             (None, Some(text), _) if kind == kind::STRINGS => Content::Bytes(text),
-            (None, None, Some(strings)) => match (told.entries, told.clock) {
+            (None, None, Some(strings)) => match (reported.entries, reported.clock) {
                 (Some((size, words)), _) if words.is_empty() || numbers_of(kind) == Some(size) => {
                     Content::Bytes(definitions(&strings, size, &words, order))
                 }
@@ -294,19 +295,19 @@ impl Making {
         Ok(())
     }
 
-    fn event(&mut self, told: &Told) -> Result<(), Wrong> {
-        let Told {
+    fn event(&mut self, reported: &Reported) -> Result<(), Wrong> {
+        let Reported {
             section: Some(section),
             ticks: Some(time),
             track: Some(track),
             datum: Some(datum),
             event_class: Some(class),
             ..
-        } = *told
+        } = *reported
         else {
             return wrong("expected `track`, `event_class`, `datum`, `section` and `ticks`");
         };
-        let Some(code) = told.code.or_else(|| u32::try_from(class).ok()) else {
+        let Some(code) = reported.code.or_else(|| u32::try_from(class).ok()) else {
             return wrong("expected `code` beside so large an `event_class`");
         };
         let of = usize::try_from(section).ok();
@@ -323,7 +324,7 @@ impl Making {
             code,
             datum,
         };
-        entries.push((told.position.unwrap_or(0), entry));
+        entries.push((reported.position.unwrap_or(0), entry));
         Ok(())
     }
 

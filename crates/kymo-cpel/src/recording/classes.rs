@@ -8,7 +8,7 @@ use kymo_model::{Base, EventClass, Kind, Schema, Scope, TrackRule};
 use crate::definitions::{InFile, Reference};
 use crate::format::{Program, Shape};
 
-/// Number of the class of codes that have none of their own: no code has it.
+/// Number of the class of codes without a class of their own: no code has this number.
 pub(super) const OTHER_CODES: u64 = 1 << 32;
 
 /// The fields of the events of all classes.

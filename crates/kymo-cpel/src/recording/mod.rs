@@ -2,7 +2,7 @@
 //!
 //! Each section of events is a stream, with the clock and the strings of its own. Its events are
 //! cut into chunks as they lie in the file, so that chunks are read in parallel and nothing but
-//! definitions is kept. A section whose events are not in the order of time is read in that
+//! definitions is kept. A section whose events are not in order of time is read in that
 //! order, for which it costs four bytes for each of its events.
 //!
 //! An event class is a definition of an event, or a code that has none: such an event is called
@@ -41,7 +41,7 @@ use crate::format::string_of;
 use crate::points::PointDefinitions;
 use crate::probe::is_gist;
 
-/// Events of a chunk: so many are worked on in one go.
+/// Number of events of a chunk, which is processed in one go.
 const CHUNK: usize = 1 << 16;
 /// Bits of an event.
 const ENTRY_BITS: u64 = ENTRY_SIZE as u64 * 8;
@@ -150,7 +150,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// When they are not as many as the file says.
+    /// If the number of events is not what the file says.
     pub fn gist(path: &Path, bytes: Bytes, options: &Options) -> Result<Self, file::Error> {
         if !is_gist(&bytes) {
             return Err(file::Error::Gist { len: bytes.len() });
@@ -594,7 +594,7 @@ impl Log {
         })
     }
 
-    /// Where an event lies that is told by its place in the order of time.
+    /// Where the event at a position in the order of time lies.
     #[inline(always)]
     fn position(&self, place: usize) -> Option<usize> {
         match &self.order {

@@ -20,7 +20,7 @@ impl Recording {
         let mut opened = opened.map_err(|error| RefreshError::new(&self.path, &error))?;
         let shifted = kymo_model::Recording::shift(&mut opened, self.shifted);
         shifted.map_err(|error| RefreshError::new(&self.path, &error))?;
-        // Bytes of a file that was changed in place are no longer what they were.
+        // If a file was changed in place, its earlier bytes may have changed.
         let has_bytes = !changed.is_in_place && !changed.is_cut;
         refreshed.has_other_classes = self.names_of_classes().ne(opened.names_of_classes());
         for stream in 0..self.logs.len() {

@@ -30,7 +30,7 @@ struct Code {
     seen: Seen,
 }
 
-/// Events whose strings do not exist.
+/// Events that refer to strings that do not exist.
 #[derive(Default)]
 struct Bad {
     events: u64,
@@ -39,7 +39,7 @@ struct Bad {
 }
 
 impl Recording {
-    /// Looks at all events of a section: makes classes of codes without a definition, tells of
+    /// Looks at all events of a section: makes classes of codes without a definition, reports
     /// strings that do not exist and whether the events are in the order of time, and counts them.
     pub(super) fn scan(&mut self, section: &EventSection, findings: &mut Vec<Finding>) -> Scan {
         let order = self.byte_order();

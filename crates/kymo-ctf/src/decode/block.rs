@@ -13,7 +13,7 @@ use super::end::Extent;
 use super::header::{HeaderReader, Packed};
 use super::simple::EndBy;
 
-/// So many rows are put in place at once.
+/// Number of rows that are put in place at once.
 const ROOM: usize = 128;
 
 /// An event of which header and end are known without running a program.
@@ -281,7 +281,7 @@ struct RoomOfRows {
     classes: [u32; ROOM],
 }
 
-/// The next rows of a block: an event is written to fixed places, and all of them are appended to the block at once.
+/// The next rows of a block: events are written to fixed places, and all rows are appended to the block at once.
 struct BlockRows<'b> {
     query: &'b BlockQuery<'b>,
     clock: Option<TickConverter>,
@@ -290,14 +290,14 @@ struct BlockRows<'b> {
     order: EventOrder,
     rows: RoomOfRows,
     filled: usize,
-    /// So many of the rows may be filled.
+    /// Number of rows that may be filled.
     room: usize,
     ends: Vec<usize>,
     /// Where the ends begin that were added for the event in hand.
     begin_ends: usize,
     /// Whether the last event was visited.
     is_visited: bool,
-    /// The event in whose fields a fault was found.
+    /// The event whose fields contain a fault.
     at: Option<(u64, usize)>,
 }
 

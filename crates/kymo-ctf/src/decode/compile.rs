@@ -215,7 +215,7 @@ struct Compiler<'c> {
 
 impl Compiler<'_> {
     fn class(&mut self, class: &FieldClass, field: FieldId) -> Result<Extent, CompileError> {
-        // Of those that are no compounds.
+        // The alignment of classes that are not compounds.
         let align = match class {
             FieldClass::Struct { .. } | FieldClass::Array { .. } => 0,
             class => log2(class.align())?,
@@ -406,7 +406,7 @@ impl Compiler<'_> {
         Ok(before.extent())
     }
 
-    /// Begins the element whose instructions are those from `at` on without what the element
+    /// Starts the element whose instructions begin at `at`, without the values that the element
     /// before it has saved and it does not save itself: what lies in a compound that may be
     /// absent or empty.
     fn forget_elements(&mut self, at: usize) {

@@ -17,9 +17,9 @@ use super::op::Program;
 use super::run::{Content, Run};
 use super::{Decoder, EventDecoder, NarrowPrograms, PacketHead, StreamDecoder};
 
-/// From where on no event begins, where nothing tells how many bits of the last byte are content: those
+/// The bit from which on no event begins, if nothing states how many bits of the last byte are content: those
 /// before the place to which the next event would be aligned are not.
-fn untold_end(content_bits: u64, event_align: u64) -> u64 {
+fn unreported_end(content_bits: u64, event_align: u64) -> u64 {
     let Some(last) = content_bits.checked_sub(1) else {
         return 0;
     };
@@ -31,7 +31,7 @@ fn untold_end(content_bits: u64, event_align: u64) -> u64 {
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
 /// The bytes of a packet as far as there are any. Both kinds have the same form in memory, so that
-/// nobody has to ask which one it is.
+/// callers need not know which one it is.
 #[derive(Debug)]
 pub(super) enum Data<'a> {
     OfFile(&'a [u8]),
@@ -71,7 +71,7 @@ pub struct PacketCursor<'a> {
     pub(super) fields: u64,
     pub(super) fields_order: Option<ByteOrder>,
     pub(super) current: Option<&'a EventDecoder>,
-    /// Where the next event begins, in bits, once somebody has decoded the one before it.
+    /// Where the next event begins, in bits, once the one before it has been decoded.
     pub(super) next: Cell<u64>,
     /// Byte order of the bit field before it.
     pub(super) next_order: Cell<Option<ByteOrder>>,
@@ -113,7 +113,7 @@ impl<'a> PacketCursor<'a> {
             end,
             events_end: match head.content_bits {
                 Some(_) => content_bits.saturating_sub(decoder.size_unit - 1),
-                None => untold_end(content_bits, stream.event_align),
+                None => unreported_end(content_bits, stream.event_align),
             },
             slots,
             clock: Ticks(clock),
@@ -129,7 +129,7 @@ impl<'a> PacketCursor<'a> {
         }
     }
 
-    /// Lets events tell only of some fields.
+    /// Limits what events report to some fields.
     pub(crate) fn narrow(&mut self, programs: Arc<NarrowPrograms>) {
         self.narrow = Some(programs);
     }
@@ -198,7 +198,7 @@ impl<'a> PacketCursor<'a> {
         }
     }
 
-    /// Finds where the event lent last ends, if that takes no program and is within the content; gives the number of
+    /// Finds the end of the event lent last, if that needs no program and is within the content; returns the number of
     /// its values.
     #[inline]
     fn end(&self, event: &EventDecoder) -> Option<u64> {
@@ -392,7 +392,7 @@ impl PacketEvent<'_> {
 }
 
 impl PacketEvent<'_> {
-    /// Adds the bytes at which its fields end whose size varies.
+    /// Adds the byte offsets at which its fields of variable size end.
     pub(super) fn find_all_ends(&self, ends: &mut Vec<usize>) {
         let cursor = self.cursor;
         let content = cursor.extent();

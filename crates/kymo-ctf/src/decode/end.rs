@@ -18,7 +18,7 @@ pub(crate) struct End {
     bits: u64,
     /// What follows them.
     steps: Box<[Step]>,
-    /// The values of every event, beside the elements of arrays whose length varies.
+    /// The number of values of every event, without the elements of arrays of variable length.
     values: u64,
 }
 
@@ -114,7 +114,7 @@ impl Elements {
         }
     }
 
-    /// Where so many of them end that begin behind a bit, if that is within the content.
+    /// The end of `count` of them that begin behind a bit, if it is within the content.
     #[inline(always)]
     fn end(&self, content: Extent<'_>, at: u64, count: u64) -> Option<u64> {
         let begin = (at + self.mask) & !self.mask;
@@ -139,7 +139,7 @@ impl End {
     /// than this to find it.
     pub(super) fn of(fields: &Program, short: &Program) -> Option<Self> {
         let mut values = 0;
-        // Those of the elements of each array whose length varies.
+        // The numbers of values of the elements of each array of variable length.
         let mut of_elements = Vec::new();
         let mut next = 0;
         while let Some(op) = fields.ops.get(next) {
@@ -255,7 +255,7 @@ impl End {
         self.steps.is_empty()
     }
 
-    /// The number of fields whose size varies.
+    /// The number of fields of variable size.
     fn varying(&self) -> usize {
         let is_one = |step: &&Step| {
             matches!(
@@ -285,7 +285,7 @@ impl End {
         }
     }
 
-    /// The same, which also adds the bytes at which the fields end whose size varies.
+    /// Like `find`, but also adds the byte offsets at which fields of variable size end.
     pub(super) fn find_all(
         &self,
         content: Extent<'_>,

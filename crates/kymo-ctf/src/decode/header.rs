@@ -319,7 +319,7 @@ fn integer(member: &Member) -> Option<(&BitLayout, &IntegerStyle)> {
 }
 
 /// The class number that selects the extended header: the last one, where all those before
-/// it select the compact one. Both are told by one range, as these tracers write it; a long
+/// it select the compact one. Each is given by one range, as these tracers write it; a long
 /// list of ranges that amounts to the same is not worth going through.
 fn only_extended(compact: &VariantOption, extended: &VariantOption, bits: u32) -> Option<u64> {
     let last = (1u64 << bits) - 1;

@@ -56,8 +56,8 @@ impl Lead {
         lead
     }
 
-    /// Tells a visitor of the numbers of an event whose fields begin at a bit, and gives where they end; `None`,
-    /// with nothing told, where the content ends before. `bytes` are the whole bytes of the content.
+    /// Passes the numbers of an event whose fields begin at a bit to a visitor, and returns where they end; `None`,
+    /// with nothing passed, if the content ends before. `bytes` are the whole bytes of the content.
     #[inline]
     pub(super) fn visit<V: Visitor>(
         &self,

@@ -1,5 +1,5 @@
 //! Integers of a variable length (CTF 2): 7 bits in each byte, the lowest first; the highest
-//! bit of a byte tells that another follows.
+//! bit of a byte indicates that another follows.
 
 use kymo_machine::bits;
 

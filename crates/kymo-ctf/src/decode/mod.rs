@@ -131,7 +131,7 @@ pub(crate) struct NarrowPrograms(pub(crate) Vec<Program>);
 /// From the number of an event class to its position.
 #[derive(Debug)]
 enum EventTable {
-    /// One more than the position at each number; 0 where there is no such class.
+    /// The position plus one for each number; 0 if the class does not exist.
     Dense(Vec<u32>),
     Sparse(HashMap<u64, u32>),
 }
@@ -224,7 +224,7 @@ impl Decoder {
     ///
     /// # Panics
     ///
-    /// If the trace has no such stream class.
+    /// If the trace does not have this stream class.
     pub fn packet_schema(&self, stream_class: usize) -> &Arc<Schema> {
         &self.streams[stream_class].packet_schema
     }
@@ -234,7 +234,7 @@ impl Decoder {
     ///
     /// # Panics
     ///
-    /// If the trace has no such stream class.
+    /// If the trace does not have this stream class.
     pub fn header_schema(&self, stream_class: usize) -> &Arc<Schema> {
         &self.streams[stream_class].header_schema
     }
@@ -261,12 +261,12 @@ impl Decoder {
     /// # Errors
     ///
     /// The fault at which decoding stopped; [`FaultCode::UnknownStreamClass`] where the
-    /// metadata has no such class.
+    /// metadata does not have this class.
     pub fn packet_head(&self, data: &[u8]) -> Result<PacketHead, Fault> {
         self.visit_packet(data, &mut Nothing)
     }
 
-    /// The same, with all values for a visitor, who is told the fields of the stream
+    /// The same, passing all values to a visitor, with the fields of the stream
     /// class's [`packet_schema`](Self::packet_schema).
     ///
     /// # Errors
@@ -306,7 +306,7 @@ impl Decoder {
         }
     }
 
-    /// Takes the clocks of the class anew.
+    /// Updates the clocks from the class.
     pub(crate) fn set_clocks(&mut self, trace: &TraceClass) {
         for (position, stream) in self.streams.iter_mut().enumerate() {
             stream.clock = trace.stream_clock(position);
@@ -374,7 +374,7 @@ fn event_align(stream: &StreamClass) -> u32 {
 }
 
 impl EventDecoder {
-    /// Where an event ends whose fields begin at a bit, and the number of its values; `None` if that takes a program,
+    /// The end of the event whose fields begin at a bit, and the number of its values; `None` if it requires a program,
     /// or is beyond the content.
     #[inline]
     fn find_end(
@@ -386,7 +386,7 @@ impl EventDecoder {
         self.end.as_ref()?.find(content, slots, at)
     }
 
-    /// The same, which also adds the bytes at which the fields end whose size varies.
+    /// Like `find_end`, but also adds the byte offsets at which fields of variable size end.
     fn find_all_ends(
         &self,
         content: end::Extent<'_>,
@@ -397,7 +397,7 @@ impl EventDecoder {
         self.end.as_ref()?.find_all(content, slots, at, ends)
     }
 
-    /// The same for an event whose first fields end at a bit, without these ends.
+    /// The same for an event whose first fields end at a bit, without the ends of these fields.
     #[inline]
     fn find_behind(
         &self,
@@ -472,7 +472,7 @@ impl StreamDecoder {
             clock,
             slots: slots.len(),
         };
-        // Where there is no event class, the header is still worth compiling: its errors are.
+        // Even without an event class, the header is worth compiling, to report its errors.
         let mut header_schema = Schema::new();
         add_scopes(
             header_scope,

@@ -20,7 +20,7 @@ use crate::class::{
     Length, Member, Selector, Step, StreamClass, TraceClass, VariantOption,
 };
 
-/// What a decoder tells, one after another.
+/// What a decoder reports, one after another.
 #[derive(Clone, Debug, PartialEq)]
 enum Token {
     Uint(u64),
@@ -225,7 +225,7 @@ impl Plain<'_> {
         Ok(self.data[begin as usize..(begin + length) as usize].to_vec())
     }
 
-    fn tell(&mut self, token: Token) {
+    fn report(&mut self, token: Token) {
         self.tokens.push(token);
         self.tokens.push(Token::At(self.pos));
     }
@@ -276,7 +276,7 @@ impl Plain<'_> {
                     panic!("a length is an integer");
                 };
                 let length = self.fixed(layout)?;
-                // It is no field, so nobody is told where it is.
+                // It is not a field, so its position is not reported.
                 self.tokens.pop();
                 length
             }
@@ -295,7 +295,7 @@ impl Plain<'_> {
                     bits.insert(0, above);
                 }
                 let byte = |bits: &[u64]| bits.iter().fold(0, |byte, &bit| byte << 1 | bit as u8);
-                self.tell(Token::Wide(bits.chunks(8).map(byte).collect()));
+                self.report(Token::Wide(bits.chunks(8).map(byte).collect()));
             }
             FieldClass::Integer { layout, style } => {
                 let value = self.fixed(layout)?;
@@ -303,20 +303,20 @@ impl Plain<'_> {
                     let unused = 64 - layout.bits;
                     let value = (value << unused) as i64 >> unused;
                     self.note(value as u64);
-                    self.tell(Token::Sint(value));
+                    self.report(Token::Sint(value));
                 } else {
                     self.note(value);
-                    self.tell(Token::Uint(value));
+                    self.report(Token::Uint(value));
                 }
             }
             FieldClass::BitArray(layout) => {
                 let value = self.fixed(layout)?;
-                self.tell(Token::Bits(value));
+                self.report(Token::Bits(value));
             }
             FieldClass::Bool(layout) => {
                 let value = self.fixed(layout)?;
                 self.note(value);
-                self.tell(Token::Bool(value != 0));
+                self.report(Token::Bool(value != 0));
             }
             FieldClass::Float(layout) => {
                 let value = self.fixed(layout)?;
@@ -324,7 +324,7 @@ impl Plain<'_> {
                     32 => f64::from(f32::from_bits(value as u32)),
                     _ => f64::from_bits(value),
                 };
-                self.tell(Token::Float(if value.is_nan() {
+                self.report(Token::Float(if value.is_nan() {
                     u64::MAX
                 } else {
                     value.to_bits()
@@ -356,7 +356,7 @@ impl Plain<'_> {
                     .fold(0, |value, &bit| value << 1 | u64::from(bit));
                 self.note(value);
                 self.tokens.push(Token::At(begin));
-                self.tell(if style.signed {
+                self.report(if style.signed {
                     Token::Sint(value as i64)
                 } else {
                     Token::Uint(value)
@@ -373,7 +373,7 @@ impl Plain<'_> {
                     }
                 }
                 self.tokens.push(Token::At(begin));
-                self.tell(Token::Text(text));
+                self.report(Token::Text(text));
             }
             FieldClass::SizedText { length, align, .. } => {
                 let length = self.length(length)?;
@@ -386,7 +386,7 @@ impl Plain<'_> {
                         .unwrap_or(text.len()),
                 );
                 self.tokens.push(Token::At(begin));
-                self.tell(Token::Text(text));
+                self.report(Token::Text(text));
             }
             FieldClass::Blob { length, .. } => {
                 let length = self.length(length)?;
@@ -394,7 +394,7 @@ impl Plain<'_> {
                 let begin = self.pos;
                 let bytes = self.bytes(length)?;
                 self.tokens.push(Token::At(begin));
-                self.tell(Token::Blob(bytes));
+                self.report(Token::Blob(bytes));
             }
             FieldClass::Struct { members, .. } => {
                 self.align(class.align())?;
@@ -691,7 +691,7 @@ proptest! {
         let mut cursor = decoder.cursor(&data, &head, content_bits, 0);
         // One that decodes nothing must come by the same events.
         let mut skipping = decoder.cursor(&data, &head, content_bits, 0);
-        // The packet does not tell its size: what is left of a byte may be none of an event.
+        // The packet does not state its size: the rest of a byte may not belong to an event.
         let ends = |pos: u64| {
             let next = pos.next_multiple_of(class.align().into());
             pos >= content_bits || next >= content_bits && content_bits - pos < 8
@@ -708,7 +708,7 @@ proptest! {
             let found = event.visit(&mut recorder).map_err(|fault| fault.code);
             prop_assert_eq!(&found, &expected);
             if expected.is_err() {
-                // A bit field tells its place only when it is there.
+                // The position of a bit field is reported only if the field is there.
                 let shorter = recorder.0.len().min(plain.tokens.len());
                 prop_assert_eq!(&recorder.0[..shorter], &plain.tokens[..shorter]);
                 return Ok(());
@@ -724,16 +724,16 @@ proptest! {
     }
 }
 
-/// The numbers of wanted fields: of those whose position has its bit in the set.
+/// The numbers of wanted fields: those whose bit, by position, is in the set.
 struct Numbers {
     wanted: u32,
-    told: Vec<(FieldId, u64)>,
+    reported: Vec<(FieldId, u64)>,
 }
 
 impl Numbers {
     fn add(&mut self, field: FieldId, value: u64) {
         if is_wanted_field(self.wanted, field) {
-            self.told.push((field, value));
+            self.reported.push((field, value));
         }
     }
 }
@@ -775,7 +775,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn a_narrow_program_tells_what_the_whole_one_tells_of_wanted_fields(
+    fn a_narrow_program_reports_what_the_whole_one_reports_of_wanted_fields(
         first in prop::collection::vec(any_class(), 0..4),
         payload in payload(),
         data in prop::collection::vec(prop_oneof![4 => 0u8..4, 1 => any::<u8>()], 0..200),
@@ -790,7 +790,7 @@ proptest! {
         let mut whole = decoder.cursor(&data, &head, content_bits, 0);
         let mut narrow = decoder.cursor(&data, &head, content_bits, 0);
         narrow.narrow(Arc::new(decoder.narrow(&|_, field| is_wanted_field(wanted, field))));
-        let new = || Numbers { wanted, told: Vec::new() };
+        let new = || Numbers { wanted, reported: Vec::new() };
         loop {
             let (one, two) = (whole.next_event(), narrow.next_event());
             let (Ok(Some(one)), Ok(Some(two))) = (&one, &two) else {
@@ -805,7 +805,7 @@ proptest! {
             if of_whole.is_err() {
                 break;
             }
-            prop_assert_eq!(all.told, some.told);
+            prop_assert_eq!(all.reported, some.reported);
         }
     }
 }
@@ -827,18 +827,18 @@ impl<'a> Cursor for OneByOne<'a> {
 /// Keeps the numbers of events that it visits.
 struct Visited {
     wanted: u32,
-    told: Vec<(u64, Vec<(FieldId, u64)>)>,
+    reported: Vec<(u64, Vec<(FieldId, u64)>)>,
 }
 
 impl EventVisitor for Visited {
     fn event<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
         let mut numbers = Numbers {
             wanted: self.wanted,
-            told: Vec::new(),
+            reported: Vec::new(),
         };
         event.visit(&mut numbers)?;
-        self.told.push((event.number(), numbers.told));
-        Ok(!self.told.len().is_multiple_of(3))
+        self.reported.push((event.number(), numbers.reported));
+        Ok(!self.reported.len().is_multiple_of(3))
     }
 }
 
@@ -890,7 +890,7 @@ proptest! {
             wants_begins: true,
         };
         let (mut plain, mut fast) = (OneByOne(cursor()), cursor());
-        let new = || (EventBlock::default(), Visited { wanted, told: Vec::new() });
+        let new = || (EventBlock::default(), Visited { wanted, reported: Vec::new() });
         let ((mut one, mut of_one), (mut two, mut of_two)) = (new(), new());
         loop {
             let before = two.len();
@@ -899,7 +899,7 @@ proptest! {
             prop_assert_eq!((&one.times, &one.ticks, &one.classes), (&two.times, &two.ticks, &two.classes));
             prop_assert_eq!((&one.numbers, &one.begins, one.at), (&two.numbers, &two.begins, two.at));
             prop_assert_eq!(two.len() - before, two.bases.len());
-            prop_assert_eq!(&of_one.told, &of_two.told);
+            prop_assert_eq!(&of_one.reported, &of_two.reported);
             // Values are at their places.
             for row in 0..two.bases.len() {
                 let (number, class) = (two.numbers[before + row], two.classes[before + row] as usize);
@@ -909,9 +909,9 @@ proptest! {
                 let mut events = decoder.cursor(&data, &head, content_bits, 0);
                 (0..number).for_each(|_| drop(events.next_event()));
                 let event = events.next_event().unwrap().unwrap();
-                let mut told = Numbers { wanted: u32::MAX, told: Vec::new() };
+                let mut reported = Numbers { wanted: u32::MAX, reported: Vec::new() };
                 let mut texts = Texts::default();
-                event.visit(&mut told).unwrap();
+                event.visit(&mut reported).unwrap();
                 event.visit(&mut texts).unwrap();
                 let gather = |field, data_type| {
                     let place = decoder.place(class, field)?;
@@ -932,7 +932,7 @@ proptest! {
                     columns.gather_each(0, fast.bytes(), std::iter::once((base, Some(place))));
                     Some(columns)
                 };
-                for (field, value) in told.told {
+                for (field, value) in reported.reported {
                     let is = |data_type| {
                         let columns = gather(field, data_type);
                         columns.is_none_or(|columns| match columns.value(0, 0) {

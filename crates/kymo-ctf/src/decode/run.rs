@@ -28,7 +28,7 @@ pub(super) struct Content<'r> {
 }
 
 impl<'r> Content<'r> {
-    /// The first `bits` bits of `data`, or as many as there are.
+    /// The first `bits` bits of `data`, or fewer if there are not that many.
     #[inline]
     pub(super) fn new(data: &'r [u8], bits: u64) -> Self {
         let bits = (data.len() as u64).saturating_mul(8).min(bits);
@@ -333,7 +333,7 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    fn tell_at<V: Visitor>(&self, v: &mut V) {
+    fn report_at<V: Visitor>(&self, v: &mut V) {
         if V::POSITIONS {
             v.at(self.pos);
         }
@@ -344,7 +344,7 @@ impl<'r> Run<'r> {
     #[inline]
     fn number_elements<V: Visitor>(&mut self, element: &[Op], count: u64, v: &mut V) -> bool {
         macro_rules! all {
-            ($op:expr, $type:ty, $from:ident, |$visitor:ident, $field:ident, $value:ident| $tell:expr) => {{
+            ($op:expr, $type:ty, $from:ident, |$visitor:ident, $field:ident, $value:ident| $report:expr) => {{
                 const N: usize = size_of::<$type>();
                 if $op.mask as usize >= 8 * N {
                     return false;
@@ -363,7 +363,7 @@ impl<'r> Run<'r> {
                 for bytes in bytes.as_chunks::<N>().0 {
                     let $value = <$type>::$from(*bytes);
                     let $visitor = &mut *v;
-                    $tell;
+                    $report;
                 }
                 self.pos = (begin + bytes.len()) as u64 * 8;
             }};
@@ -395,13 +395,13 @@ impl<'r> Run<'r> {
         true
     }
 
-    /// Tells the visitor of a value that began at `at` and ends at the position.
+    /// Reports to the visitor a value that began at `at` and ends at the position.
     #[inline(always)]
-    fn value<V: Visitor>(&mut self, at: u64, v: &mut V, tell: impl FnOnce(&mut V)) {
+    fn value<V: Visitor>(&mut self, at: u64, v: &mut V, report: impl FnOnce(&mut V)) {
         if V::POSITIONS {
             v.at(at);
         }
-        tell(v);
+        report(v);
         if V::POSITIONS {
             v.after(self.pos);
         }

@@ -23,9 +23,9 @@ pub(super) struct SimpleClass {
     pub bits: u64,
     /// What they are aligned to, in bits, less one.
     pub mask: u32,
-    /// What places count from is aligned to, likewise.
+    /// The alignment of the origin of offsets, in the same form.
     pub base_mask: u32,
-    /// The values of an event whose size is known.
+    /// The number of values of an event whose size is known.
     pub values: u32,
     /// Position of the class in the recording, and in its stream class.
     pub class: u32,

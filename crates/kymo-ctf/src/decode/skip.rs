@@ -1,5 +1,5 @@
 //! Shortens a program for those who want some fields, or only to know where it ends: other fields of a fixed
-//! size whose values nothing depends on become one move.
+//! size on whose values nothing depends become one move.
 
 use kymo_model::FieldId;
 
@@ -11,7 +11,7 @@ pub(super) fn shorten(program: &Program) -> Program {
     narrow(program, &|_| false)
 }
 
-/// The same that tells a visitor of wanted fields what `program` tells. It may tell of others, too.
+/// The same, which reports to a visitor what `program` reports of wanted fields. It may report others, too.
 pub(super) fn narrow(program: &Program, wanted: &dyn Fn(FieldId) -> bool) -> Program {
     let mut short = Program {
         tables: program.tables.clone(),
@@ -197,7 +197,7 @@ enum Elements {
     Counted(Op),
 }
 
-/// The field that an instruction tells of.
+/// The field that an instruction reports.
 fn field(op: &Op) -> Option<FieldId> {
     match *op {
         Op::U8(at)

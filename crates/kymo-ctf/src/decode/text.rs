@@ -40,7 +40,7 @@ pub(crate) fn terminator(bytes: &[u8], encoding: Encoding) -> Option<usize> {
     }
 }
 
-/// The text in UTF-8. What is no text becomes U+FFFD.
+/// The text in UTF-8. Invalid parts become U+FFFD.
 pub(crate) fn to_utf8(bytes: &[u8], encoding: Encoding) -> Vec<u8> {
     let text: String = match encoding {
         Encoding::Utf8 => return bytes.to_vec(),

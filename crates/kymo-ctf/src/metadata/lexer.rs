@@ -30,7 +30,7 @@ impl From<Span> for Range<usize> {
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A name or a keyword: which of the two, the place tells.
+    /// A name or a keyword: its position determines which.
     Word,
     /// An integer literal, without sign.
     Integer(u64),

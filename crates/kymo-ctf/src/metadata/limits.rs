@@ -12,7 +12,7 @@ pub(super) const MAX_ITEMS: usize = 1 << 21;
 /// How many bits an integer may have.
 pub(super) const MAX_INTEGER_BITS: u64 = kymo_model::Wide::MAX_BITS as u64;
 
-/// A trace may have so many field classes more than its metadata has bytes. Written out,
+/// Maximum number of field classes of a trace beyond the number of bytes of its metadata. Written out,
 /// a field takes several bytes; only a type with a name can be used more often.
 pub(super) const SPARE_CLASSES: usize = 100_000;
 

@@ -1,7 +1,7 @@
 //! Metadata: from the bytes of a `metadata` file to the class model.
 //!
 //! The text may be plain or come in packets (CTF 1.8.3 §7.1, RFC v1.1 §7). Which language it is
-//! written in, the packets or the text itself tell; each has a module of its own, and all make the
+//! written in follows from the packets or the text itself; each has a module of its own, and all make the
 //! same [class model](crate::class).
 
 pub mod ctf2;
@@ -38,9 +38,9 @@ pub struct Metadata {
     pub class: TraceClass,
     /// The byte order of the packets, where the text came in packets.
     pub packetized: Option<ByteOrder>,
-    /// Number of the session, where packets of RFC v1.1 tell it.
+    /// Number of the session, if packets of RFC v1.1 state it.
     pub session_id: Option<u32>,
-    /// Whether it came in encrypted packets (RFC v1.1), so that nobody without the key can have altered it.
+    /// Whether it came in encrypted packets (RFC v1.1), and so can only have been changed by holders of the key.
     pub is_encrypted: bool,
     /// What is odd about it; places are places in [`Metadata::text`].
     pub warnings: Vec<Diagnostic>,
@@ -198,7 +198,7 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Metadata, MetadataError> {
 }
 
 /// Like [`parse`] for a trace whose data streams can be looked at: plain text of RFC v1.1 does
-/// not tell the native byte order, but the [magic number](byte_order_of_packets) of every packet
+/// not state the native byte order, but the [magic number](byte_order_of_packets) of every packet
 /// does. Only for such text, `native` is called.
 ///
 /// # Errors
@@ -367,9 +367,9 @@ mod tests {
     }
 
     #[test]
-    fn damaged_packets_are_told_with_their_place() {
+    fn damaged_packets_are_reported_with_their_place() {
         let error = parse(&[0x57, 0x1d, 0xd1, 0x75, 0, 0], "metadata").unwrap_err();
-        // Too short for a packet: nothing is left, which is no metadata.
+        // Too short for a packet: nothing is left, which is not metadata.
         assert!(
             error.to_string().contains("6 bytes that are not a packet"),
             "{error}"
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn languages_are_told_apart() {
+    fn languages_are_distinguished() {
         for text in [
             "\u{1e}{\"type\": \"preamble\", \"version\": 2}\n\u{1e}{\"type\": \"data-stream-class\"}",
             "\n{\"type\": \"preamble\", \"version\": 2}\n{\"type\": \"data-stream-class\"}",
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_v1_1_is_told_apart_by_its_packets_and_by_its_words() {
+    fn rfc_v1_1_is_distinguished_by_its_packets_and_by_its_words() {
         const TEXT: &str = "trace { major = 1; minor = 1; }";
         let never = || panic!("only plain text does not tell the byte order");
         let mut packet = 0xC1FC_1FC1_u32.to_be_bytes().to_vec();

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_with_its_place() {
+    fn damage_is_reported_with_its_place() {
         let good = packet("text", 4, ByteOrder::Little);
         for (at, bytes, expected) in [
             (

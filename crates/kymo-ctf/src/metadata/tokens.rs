@@ -57,7 +57,7 @@ impl<'a> Tokens<'a> {
         Ok(())
     }
 
-    /// Goes into a type whose keyword is at `span`; every way out of it that is no error calls
+    /// Enters a type whose keyword is at `span`; every way out of it that is not an error calls
     /// [`Tokens::leave`].
     pub(super) fn enter(&mut self, span: Span) -> Result<(), Diagnostic> {
         self.depth += 1;

@@ -23,7 +23,7 @@ impl fmt::Display for WriteError {
 impl std::error::Error for WriteError {}
 
 /// The metadata that says what a class model says, in the language of its dialect: plain text, or
-/// of CTF 2 a JSON text sequence. That of RFC v1.1 does not tell the native byte order, which
+/// of CTF 2 a JSON text sequence. That of RFC v1.1 does not state the native byte order, which
 /// packets do.
 ///
 /// # Errors

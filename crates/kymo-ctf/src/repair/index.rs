@@ -14,8 +14,8 @@ use kymo_model::{Chunk, Recording};
 pub struct Indexes {
     /// The path of each index file, and what is in it.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
-    /// Stream files that get none, as not all of their packets can be told: an index that leaves
-    /// some out, or tells other sizes than they do, would be refused by readers.
+    /// Stream files that get none, as not all of their packets can be listed: an index that leaves
+    /// some out, or states other sizes than they do, would be refused by readers.
     pub damaged: BTreeSet<PathBuf>,
 }
 
@@ -72,9 +72,9 @@ pub fn indexes(trace: &Trace) -> Indexes {
     Indexes { files, damaged }
 }
 
-/// What a packet tells of itself, of whatever stream it is.
+/// What a packet states about itself, for any stream.
 pub fn packet_info(chunk: &Chunk, packet: &Packet, head: &PacketHead) -> PacketInfo {
-    let number = |told: Option<(u64, u32)>| told.map_or(0, |(number, _)| number);
+    let number = |reported: Option<(u64, u32)>| reported.map_or(0, |(number, _)| number);
     PacketInfo {
         total_bits: packet.total_bits,
         content_bits: packet.content_bits,

@@ -16,7 +16,7 @@ use kymo_model::{Chunk, Cursor, Event, Fault, Nothing, Recording};
 use super::section::Section;
 use super::sift::{self, Sifted, Span};
 
-/// Ticks of the clock that a packet should tell.
+/// Ticks of the clock that a packet should state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// What the events' clock goes on from, where that is not what the packet says.
@@ -36,14 +36,14 @@ pub struct Mended {
     pub times: Times,
     /// Whether something of it is not what the packet says.
     pub is_changed: bool,
-    /// The number of its events, where all of them are good.
+    /// The number of its events, if all of them are good.
     pub whole: Option<u64>,
-    /// What is left of its events, where not all of them are good.
+    /// The remaining events, if not all of them are good.
     pub sifted: Sifted,
     /// That it says something else than its index file, if so.
     pub contradiction: Option<Fault>,
     /// Whether its times contradict its events or those of its neighbours, and nothing shows that
-    /// it stands where it belongs: then nobody knows when its events were.
+    /// it is in the right position: the times of its events are then unknown.
     pub is_lost: bool,
 }
 
@@ -225,7 +225,7 @@ impl Mender {
         let end = chunk.end.map(|end| {
             let least = heard.last.max(begin).unwrap_or(floor).max(floor);
             let most = next.filter(|&next| next >= least).unwrap_or(u64::MAX);
-            // What is before the packet tells nothing; what is behind its neighbour, too much.
+            // An end before the packet says nothing; one behind its neighbour says too much.
             end.clamp(least, most)
         });
         (Times { clock, begin, end }, heard, sifted)
@@ -248,7 +248,7 @@ fn cursor<'t>(trace: &'t Trace, chunk: &Chunk, clock: Option<u64>) -> ChunkCurso
 }
 
 /// The events of a packet that are good, where not all are; its clock begins with some ticks, unless
-/// told, with its own.
+/// `clock` is `None`: then with its own.
 fn sifted(trace: &Trace, chunk: &Chunk, clock: Option<u64>, bounds: Bounds) -> Sifted {
     let packet = trace.packet(chunk.stream, chunk.number);
     let span = Span {
@@ -259,7 +259,7 @@ fn sifted(trace: &Trace, chunk: &Chunk, clock: Option<u64>, bounds: Bounds) -> S
     sift::sift(|| cursor(trace, chunk, clock), span)
 }
 
-/// Decodes a packet whose clock begins with some ticks; unless told, with its own.
+/// Decodes a packet whose clock begins with `clock` ticks, by default with its own.
 fn hear(trace: &Trace, chunk: &Chunk, clock: Option<u64>, bounds: Bounds) -> Heard {
     let mut cursor = cursor(trace, chunk, clock);
     let mut all = Heard {
@@ -349,7 +349,7 @@ mod tests {
             let number = |number: u64| (number, 8);
             counter(before, Some(number(now)), Option::map(next, number), step).map(|(now, _)| now)
         };
-        // Numbers of packets: as expected, damaged, with packets missing, around, begun anew.
+        // Packet numbers: as expected, damaged, with missing packets, wrapped around, restarted.
         assert_eq!(mended(Some(4), 5, Some(6), 1), Some(5));
         assert_eq!(mended(Some(4), 69, Some(6), 1), Some(5));
         assert_eq!(mended(Some(4), 4, Some(6), 1), Some(5));

@@ -3,7 +3,7 @@
 //!
 //! A [`Mender`] goes through the packets of a stream and decides what their heads should be; an
 //! [`Order`] only finds the events that are out of order. Neither changes the trace: who writes it
-//! anew asks them.
+//! again must query them.
 
 mod index;
 mod mend;

@@ -8,12 +8,12 @@ use super::sift::{self, Sifted, Span};
 /// The events of a packet.
 #[derive(Debug, Default)]
 pub struct Judged {
-    /// How many there are, where all of them are good.
+    /// The number of events, if all of them are good.
     pub whole: Option<u64>,
     /// What is left of them, where not all are good.
     pub sifted: Sifted,
     /// Whether the packet says itself that it begins before the events of the packet before, which
-    /// opening has told: its events are where it says.
+    /// opening has reported: its events are where it says.
     pub is_apart: bool,
 }
 

@@ -1,10 +1,10 @@
 //! The counters of a section of RFC v1.1 whose streams count together: what a damaged one should say,
-//! the packets of all its streams tell.
+//! as the packets of all its streams show.
 
 use crate::trace::Trace;
 use kymo_model::Recording;
 
-/// One packet in so many may have the number of another one, by damage, where streams count together:
+/// One packet in `DAMAGED` may have the number of another one by damage, if streams count together:
 /// where each counts for itself, nearly all have.
 const DAMAGED: usize = 8;
 

@@ -1,6 +1,6 @@
 //! Which events of a packet are out of the order of time, where some are.
 //!
-//! A wrong time does not show at its own event alone: where events tell only the low bits of their
+//! A wrong time does not show at its own event alone: where events contain only the low bits of their
 //! time, those that follow seem to have gone once around, and where it is too late, all are before it
 //! for a while. So as few events are taken for wrong as can be, such that the others are in order and
 //! within the packet.
@@ -8,11 +8,11 @@
 use crate::trace::{ChunkCursor, Trace};
 use kymo_model::{Chunk, Cursor, Event, Nothing, Recording};
 
-/// With so many different numbers of events left out the way goes on, from the least one: wrong times
-/// that are one behind the other, and not recognised at once, may be so many.
+/// Number of states of the search, one for each count of omitted events, from the lowest: wrong times
+/// that follow each other and are not recognised at once may be as many.
 const STATES: usize = 16;
 
-/// So many events at which something happens are remembered of a packet; it ends there.
+/// Maximum number of events with a change that are remembered of a packet; the search ends there.
 const MOST_STEPS: usize = 1 << 20;
 
 /// What is left of a packet.
@@ -54,7 +54,7 @@ struct Step {
     /// For each state, whether it is that of one event left out less before the event, and the
     /// event is left out.
     left_out: u32,
-    /// Whether the event is left out in all, so that the first state is no more.
+    /// Whether the event is omitted in all states, so that the first state is gone.
     is_shift: bool,
 }
 
@@ -141,7 +141,7 @@ impl Way {
         }
     }
 
-    /// Takes the next event, whose time is told by the time that it goes on from.
+    /// Takes the next event, whose time depends on the time that it goes on from.
     fn next(&mut self, number: u64, ticks_from: impl Fn(u64) -> Option<u64>) {
         let mut next = [None; STATES + 1];
         let mut left_out: u32 = 0;
@@ -173,7 +173,7 @@ impl Way {
         }
     }
 
-    /// The numbers of the events that the best way leaves out, of so many.
+    /// The numbers of the events that the best path omits, out of `count`.
     fn untimely(&self, count: u64) -> Vec<u64> {
         let mut untimely = Vec::new();
         let mut state: u64 = 0;
@@ -205,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// The numbers of the events left out of some whose times have so many bits, from time 1000 on.
+    /// The numbers of the omitted events among events whose times have `bits` bits, from time 1000 on.
     fn untimely(times: &[u64], bits: u32, latest: u64) -> Vec<u64> {
         let mut way = Way::new(Span {
             clock: 1000,

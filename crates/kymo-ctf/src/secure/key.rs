@@ -25,7 +25,7 @@ impl Key {
     /// Reads what a key file holds: 16, 24 or 32 bytes that are the key, or twice as many
     /// hexadecimal digits and the end of their line.
     ///
-    /// 32 bytes are always a key of 256 bits, even if all of them are digits.
+    /// 32 bytes are always a 256-bit key, even if all bytes are digits.
     ///
     /// # Errors
     ///

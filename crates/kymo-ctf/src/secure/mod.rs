@@ -41,7 +41,7 @@ pub const NONCE_BYTES: usize = 12;
 /// Makes the random bytes of an encrypted packet, which must not be used twice with one key.
 pub type Nonce = fn() -> io::Result<[u8; NONCE_BYTES]>;
 
-/// Sealed packets have a multiple of so many bytes: the RFC aligns packets to pages.
+/// The size of sealed packets is a multiple of this number of bytes: the RFC aligns packets to pages.
 pub const PAGE: usize = 4096;
 
 /// How the content of packets is compressed (RFC v1.1 §5).
@@ -126,11 +126,11 @@ pub struct Protection {
 /// equal ones. The size of a packet is that with its padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// At most so many bytes,
+    /// Maximum number of bytes.
     pub most: usize,
-    /// and at most so many times as many as the packet has,
+    /// Maximum number of bytes, as a multiple of the packet's size.
     pub ratio: usize,
-    /// except that so many bytes are not too many.
+    /// Number of bytes that is always allowed, whatever the ratio.
     pub free: usize,
 }
 
@@ -191,7 +191,7 @@ pub enum OpenError {
     },
     /// It is encrypted, and no key is given.
     KeyNeeded,
-    /// None of the keys opens it: it was encrypted with another one, or altered.
+    /// No key opens it: it was encrypted with another key, or altered.
     Encryption,
     /// What it holds is not what its compression makes.
     Compression,
@@ -273,7 +273,7 @@ pub fn is_secured(packet: &[u8], order: ByteOrder) -> bool {
 /// that fits, and decompresses.
 ///
 /// `packet` begins with the header and may go on behind the content. Where that is stored as it is,
-/// the packet itself comes back; else one without schemes, checksum and padding, whose sizes are
+/// the packet itself is returned; otherwise one without schemes, checksum and padding, whose sizes are
 /// those of the plain content.
 ///
 /// # Errors

@@ -234,7 +234,7 @@ fn what_is_no_plain_packet_is_not_sealed() {
 }
 
 #[test]
-fn unknown_schemes_are_told() {
+fn unknown_schemes_are_reported() {
     for (at, field) in ["compression_scheme", "encryption_scheme", "checksum_scheme"]
         .into_iter()
         .enumerate()
@@ -329,8 +329,8 @@ proptest! {
             (46 | 47, _) => prop_assert!(opened.is_err()),
             (8..12, _) => prop_assert!(opened.is_err()),
             _ => {
-                let is_told = matches!(opened, Err(OpenError::Checksum { .. } | OpenError::Encryption | OpenError::Scheme { .. }));
-                prop_assert!(is_told, "{} {}", at, bit);
+                let is_reported = matches!(opened, Err(OpenError::Checksum { .. } | OpenError::Encryption | OpenError::Scheme { .. }));
+                prop_assert!(is_reported, "{} {}", at, bit);
             }
         }
     }

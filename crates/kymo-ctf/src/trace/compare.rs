@@ -1,5 +1,5 @@
 //! What packets say of themselves beside what the index of their file says: where all of a trace
-//! is read anyway, damage that an index hides is told.
+//! is read anyway, damage that an index hides is reported.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::decode::PacketHead;
 /// A counter, and the bits that it has in a packet.
 type Counter = Option<(u64, u32)>;
 
-/// Goes through the packets of a file as its index tells of them.
+/// Goes through the packets of a file as its index lists them.
 pub(super) struct Comparison<'s, 'a> {
     scanner: &'s mut Scanner<'a>,
     file: &'s StreamFile,
@@ -38,7 +38,7 @@ impl<'s, 'a> Comparison<'s, 'a> {
         }
     }
 
-    /// Takes the next packet, as the index tells of it; gives back the one before it with the
+    /// Takes the next packet, as the index lists it; gives back the one before it with the
     /// numbers that are to be believed. `None` stands for the end of the file.
     pub(super) fn next(&mut self, next: Option<Found>) -> Option<Found> {
         let found = std::mem::replace(&mut self.now, next)?;
@@ -47,7 +47,7 @@ impl<'s, 'a> Comparison<'s, 'a> {
         Some(found)
     }
 
-    /// Ends the file: tells how many faults there are beyond those told.
+    /// Ends the file: reports how many faults there are beyond those already reported.
     pub(super) fn finish(self) {
         self.faults.finish(self.scanner.faults);
     }
@@ -55,7 +55,7 @@ impl<'s, 'a> Comparison<'s, 'a> {
     fn judge(&mut self, found: Found) -> Found {
         let Scanner { class, decoder, .. } = *self.scanner;
         let data = found.packet.data(std::slice::from_ref(self.file));
-        // Where the head cannot be read, or is of another class, whoever reads the packet is told.
+        // If the head cannot be read, or is of another class, that is reported when the packet is read.
         let Ok(head) = self.file.head(decoder, data) else {
             return found;
         };
@@ -158,7 +158,7 @@ impl<'s, 'a> Comparison<'s, 'a> {
         Some((believed, bits))
     }
 
-    /// Tells that a packet and its index say different numbers.
+    /// Reports that a packet and its index state different numbers.
     fn differs(
         &mut self,
         found: &Found,

@@ -8,13 +8,13 @@ use crate::decode::PacketCursor;
 #[derive(Debug)]
 pub struct ChunkCursor<'a> {
     pub(super) packet: Option<PacketCursor<'a>>,
-    /// Why there is no packet, until that was told.
+    /// Why there is no packet, until that was reported.
     pub(super) fault: Option<Fault>,
 }
 
 impl ChunkCursor<'_> {
     /// Why the packet cannot be opened, so that it has no event to be read; `None` where it can,
-    /// or where that was told.
+    /// or where that was already reported.
     pub fn take_fault(&mut self) -> Option<Fault> {
         self.fault.take()
     }

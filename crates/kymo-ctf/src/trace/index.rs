@@ -113,15 +113,15 @@ fn records(bytes: &[u8]) -> Result<impl ExactSizeIterator<Item = &[u8]>, String>
     Ok(body.chunks_exact(size).map(move |record| &record[..least]))
 }
 
-/// Tells of the packets of a file as its index does. `false` where the packets themselves know
-/// better, an error where the index is not to be believed: what was told by then does not count.
+/// Reports the packets of a file that its index lists. `false` where the packets themselves know
+/// better, an error where the index is not to be believed: what was reported by then does not count.
 pub(super) fn packets(
     decoder: &Decoder,
     class: &TraceClass,
     file_number: u32,
     file: &StreamFile,
     index: &[u8],
-    tell: &mut impl FnMut(Found),
+    report: &mut impl FnMut(Found),
 ) -> Result<bool, String> {
     let records = records(index)?;
     let mut first: Option<PacketHead> = None;
@@ -177,7 +177,7 @@ pub(super) fn packets(
             .checked_add(sizes.total_bits / 8)
             .ok_or_else(|| fault("has a packet beyond all files".into()))?;
         let with_bits = |value: u64, like: Option<(u64, u32)>| like.map(|(_, bits)| (value, bits));
-        tell(Found {
+        report(Found {
             packet: Packet {
                 file: file_number,
                 number: u32::try_from(number).map_err(|_| "the index has too many records")?,
@@ -209,7 +209,7 @@ pub(super) fn packets(
             "the packets of the index end at byte {offset}, the data only at byte {}",
             file.bytes.len()
         )),
-        // It is the data that is cut off: the packets tell of that.
+        // It is the data that is cut off: the scan of the packets reports that.
         Ordering::Greater => Ok(false),
     }
 }

@@ -45,7 +45,7 @@ pub struct StreamFile {
     /// What is in the index that LTTng wrote beside it, and where that is. RFC v1.1 has none; of a
     /// file of an open [`Trace`](super::Trace), it is there only if it is right.
     pub index: Option<(Arc<PathBuf>, Bytes)>,
-    /// What its name tells in RFC v1.1; found when the file becomes part of a trace.
+    /// What its name states in RFC v1.1; found when the file becomes part of a trace.
     pub section: Option<Section>,
 }
 
@@ -137,7 +137,7 @@ impl Directory {
             .into_iter()
             .filter(|entry| {
                 let hidden = entry.name.as_encoded_bytes().starts_with(b".");
-                // What is neither file nor directory cannot be read, and that is told below.
+                // What is neither file nor directory cannot be read, and that is reported below.
                 entry.kind != EntryKind::Directory && !hidden && entry.path != metadata_path
             })
             .collect();

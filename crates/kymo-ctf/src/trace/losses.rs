@@ -1,4 +1,4 @@
-//! What was lost between packets, as the counters tell that packets carry.
+//! What was lost between packets, according to the counters that packets carry.
 
 use kymo_model::Lost;
 
@@ -12,17 +12,17 @@ pub(super) enum Counters {
     /// The stream's own losses; of events, as of the packet's beginning (RFC v1.1).
     AsOfBeginning,
     /// As [`AsOfEnd`](Self::AsOfEnd), of packets that are not in the order of time: what is to be
-    /// told of them, in their order.
-    OfTime(Vec<Told>),
-    /// Those of all streams of a section: what is to be told of this stream's packets, in
+    /// reported of them, in their order.
+    OfTime(Vec<Reported>),
+    /// Those of all streams of a section: what is to be reported of this stream's packets, in
     /// their order.
-    OfSection(Vec<Told>),
+    OfSection(Vec<Reported>),
 }
 
 /// What was lost before a packet of a section and after the packet that the section's counters
 /// counted before it, which may be of another stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Reported {
     /// Position of the packet in its stream.
     packet: usize,
     events: u64,
@@ -34,7 +34,7 @@ pub(super) struct Told {
 impl Counters {
     /// Events and packets that were lost before a packet and after the one before it; `number` is
     /// the packet's position in its stream. Of a stream's first packet the stream's own counters
-    /// tell nothing: they may have counted long before.
+    /// say nothing: they may have counted long before.
     pub(super) fn lost(
         &self,
         number: usize,
@@ -44,20 +44,21 @@ impl Counters {
         let end = match self {
             Self::AsOfEnd => row.end,
             Self::AsOfBeginning => row.begin,
-            Self::OfTime(told) | Self::OfSection(told) => {
+            Self::OfTime(reported) | Self::OfSection(reported) => {
                 let end = match self {
                     Self::OfTime(_) => row.end,
                     _ => row.begin,
                 };
-                let Ok(at) = told.binary_search_by_key(&number, |told| told.packet) else {
+                let Ok(at) = reported.binary_search_by_key(&number, |reported| reported.packet)
+                else {
                     return (None, None);
                 };
-                let Told {
+                let Reported {
                     events,
                     packets,
                     begin,
                     ..
-                } = told[at];
+                } = reported[at];
                 let lost = |count, end| (count > 0).then(|| lost(count, row, begin, end));
                 return (lost(events, end), lost(packets, row.begin));
             }
@@ -83,10 +84,10 @@ fn lost_events(row: &Row, before: &Row) -> Option<u64> {
     (count > 0).then_some(count)
 }
 
-/// What the numbers of two packets tell of those between them. A lower number has gone round
-/// if few are missing then; else the tracer has begun anew. Where the packets tell how many bits
+/// What the numbers of two packets say about those between them. A lower number has gone round
+/// if few are missing then; else the tracer has begun anew. Where the packets state how many bits
 /// count, fewer than the number's field has are so few that a lower number has always gone round.
-fn lost_packets(row: &Row, before: &Row, bits_are_told: bool) -> Option<u64> {
+fn lost_packets(row: &Row, before: &Row, bits_are_reported: bool) -> Option<u64> {
     let ((now, bits), (then, _)) = (row.sequence?, before.sequence?);
     let step = match (now.checked_sub(then), bits) {
         (Some(step), _) => step,
@@ -94,7 +95,7 @@ fn lost_packets(row: &Row, before: &Row, bits_are_told: bool) -> Option<u64> {
         (None, bits) => {
             let range = 1u64 << bits;
             let step = now.wrapping_sub(then) & (range - 1);
-            let goes_round = step < range / 4 || bits_are_told && bits < 32;
+            let goes_round = step < range / 4 || bits_are_reported && bits < 32;
             goes_round.then_some(step)?
         }
     };
@@ -102,7 +103,7 @@ fn lost_packets(row: &Row, before: &Row, bits_are_told: bool) -> Option<u64> {
 }
 
 fn lost(count: u64, row: &Row, begin: Option<u64>, end: Option<u64>) -> Lost {
-    // Told with times only where packets have them at both ends.
+    // Times are reported only if packets have them at both ends.
     let timed = row.begin.is_some() && row.end.is_some();
     Lost {
         count: Some(count),
@@ -111,10 +112,10 @@ fn lost(count: u64, row: &Row, begin: Option<u64>, end: Option<u64>) -> Lost {
     }
 }
 
-/// What is to be told of the packets of a stream that are not in the order of time: what was lost
+/// What is to be reported of the packets of a stream that are not in the order of time: what was lost
 /// before each, in that order. `None` where counters do not grow so, or do in the order of the
 /// file, too: then it is the times that are wrong.
-pub(super) fn in_time(packets: &Table) -> Option<Vec<Told>> {
+pub(super) fn in_time(packets: &Table) -> Option<Vec<Reported>> {
     let mut order: Vec<(u64, usize)> = Vec::with_capacity(packets.len());
     for (position, row) in packets.rows(0).enumerate() {
         order.push((row.begin?, position));
@@ -124,12 +125,12 @@ pub(super) fn in_time(packets: &Table) -> Option<Vec<Told>> {
     if counters_grow(packets.rows(0)) || !counters_grow(in_time()) {
         return None;
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (&(_, packet), (before, now)) in order[1..].iter().zip(in_time().zip(in_time().skip(1))) {
         let events = lost_events(&now, &before).unwrap_or(0);
         let packets = lost_packets(&now, &before, false).unwrap_or(0);
         if events > 0 || packets > 0 {
-            told.push(Told {
+            reported.push(Reported {
                 packet,
                 events,
                 packets,
@@ -137,9 +138,9 @@ pub(super) fn in_time(packets: &Table) -> Option<Vec<Told>> {
             });
         }
     }
-    told.sort_unstable_by_key(|told| told.packet);
-    told.shrink_to_fit();
-    Some(told)
+    reported.sort_unstable_by_key(|reported| reported.packet);
+    reported.shrink_to_fit();
+    Some(reported)
 }
 
 /// Whether packets are numbered upwards, and no counter of discarded events goes back.
@@ -168,13 +169,13 @@ struct Counted {
     packet: usize,
 }
 
-/// What is to be told of each of a section's streams where they count together: where no packet
+/// What is to be reported of each of a section's streams where they count together: where no packet
 /// number occurs twice among them. `None` where each counts for itself.
 ///
 /// RFC v1.1 calls the counters "per-section", and a section all streams of its kind on all
-/// CPUs; but it also calls what a single CPU wrote a section. The numbers tell which one a
-/// tracer meant: together the streams have each number once, apart each begins anew.
-pub(super) fn of_section(streams: &[&Table]) -> Option<Vec<Vec<Told>>> {
+/// CPUs; but it also calls what a single CPU wrote a section. The numbers show which one a
+/// tracer meant: together the streams have each number once, separately each starts over.
+pub(super) fn of_section(streams: &[&Table]) -> Option<Vec<Vec<Reported>>> {
     let row = |counted: &Counted| streams[counted.stream].get(counted.packet);
     let mut all = Vec::with_capacity(streams.iter().map(|table| table.len()).sum());
     let mut known_bits = None;
@@ -194,7 +195,7 @@ pub(super) fn of_section(streams: &[&Table]) -> Option<Vec<Vec<Told>>> {
     }
     let bits = known_bits?;
     count_on(&mut all, bits)?;
-    let mut told: Vec<Vec<Told>> = streams.iter().map(|_| Vec::new()).collect();
+    let mut reported: Vec<Vec<Reported>> = streams.iter().map(|_| Vec::new()).collect();
     for pair in all.windows(2) {
         let (before, now) = (row(&pair[0])?, row(&pair[1])?);
         // Where the two overlap, they are of different CPUs.
@@ -202,12 +203,12 @@ pub(super) fn of_section(streams: &[&Table]) -> Option<Vec<Vec<Told>>> {
             (Some(end), Some(begin)) if end > begin => before.begin.min(now.begin),
             _ => before.end,
         };
-        // A snapshot that is older than the one before it is none of a loss.
+        // A snapshot that is older than the one before it does not indicate a loss.
         let events = lost_events(&now, &before).filter(|&count| count < 1 << 31);
         let events = events.unwrap_or(0);
         let packets = pair[1].rank - pair[0].rank - 1;
         if events > 0 || packets > 0 {
-            told[pair[1].stream].push(Told {
+            reported[pair[1].stream].push(Reported {
                 packet: pair[1].packet,
                 events,
                 packets,
@@ -215,11 +216,11 @@ pub(super) fn of_section(streams: &[&Table]) -> Option<Vec<Vec<Told>>> {
             });
         }
     }
-    for told in &mut told {
-        told.sort_unstable_by_key(|told| told.packet);
-        told.shrink_to_fit();
+    for reported in &mut reported {
+        reported.sort_unstable_by_key(|reported| reported.packet);
+        reported.shrink_to_fit();
     }
-    Some(told)
+    Some(reported)
 }
 
 /// Puts packets in the order of their numbers, as if the counter of `bits` bits never went round;
@@ -235,7 +236,7 @@ fn count_on(all: &mut [Counted], bits: u32) -> Option<()> {
     if all.len() as u64 <= turn && twice(all, |counted| counted.number) {
         return None;
     }
-    // In the order of time, a number is near the one before it, so that it can be told whether
+    // In the order of time, a number is near the one before it, so that it can be determined whether
     // the counter has gone round.
     all.sort_unstable_by_key(|counted| (counted.rank, counted.stream, counted.packet));
     let mut full = 1u64 << 63;

@@ -6,7 +6,7 @@
 //! and puts them into streams; no event is decoded for that, unless the clock of a packet is
 //! only known from the packet before it.
 //!
-//! Damage does not prevent opening: it is told by [`Recording::faults`], and what can be read
+//! Damage does not prevent opening: [`Recording::faults`] reports it, and what can be read
 //! is read.
 
 mod compare;
@@ -57,7 +57,7 @@ use crate::secure::Key;
 pub struct Options {
     /// What encrypted packets are opened with (RFC v1.1): for each packet the first one that fits.
     pub keys: Vec<Key>,
-    /// Asks each packet that an index tells of what it says itself, so that damage is told which
+    /// Compares what an index says of each packet with the packet itself, so that damage is reported that
     /// the index hides. Opening then looks at all packets; without, at those that are read.
     pub compares_indexes: bool,
     /// Takes metadata of CTF 2 that ends within a fragment, or has a bad one at its end, for what
@@ -111,7 +111,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// If there is no directory, or one of them cannot be [opened](Directory::open), or kymo
+    /// If there are no directories, or one of them cannot be [opened](Directory::open), or kymo
     /// cannot decode what the metadata describes.
     pub fn open(paths: &[PathBuf], options: &Options) -> Result<Self, OpenError> {
         let directories = paths
@@ -122,11 +122,11 @@ impl Trace {
     }
 
     /// Makes a trace of directories that are open already. The metadata that describes most
-    /// classes is taken for all of them.
+    /// classes is used for all directories.
     ///
     /// # Errors
     ///
-    /// If there is no directory, or kymo cannot decode what the metadata describes.
+    /// If there are no directories, or kymo cannot decode what the metadata describes.
     pub fn new(mut directories: Vec<Directory>, options: &Options) -> Result<Self, OpenError> {
         directories.sort_by(|a, b| a.path.cmp(&b.path));
         directories.dedup_by(|a, b| a.path == b.path);
@@ -328,7 +328,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// If there is no such packet, or the fault at which decoding its head stopped.
+    /// If the packet does not exist, or the fault at which decoding its head stopped.
     pub fn head(&self, stream: usize, number: usize) -> Result<(PacketHead, bool), Fault> {
         let of = self.streams.get(stream);
         let row = of.and_then(|of| Some((of, of.packets.get(number.checked_sub(of.first)?)?)));
@@ -357,7 +357,7 @@ impl Trace {
     ///
     /// # Panics
     ///
-    /// If there is no such stream.
+    /// If the stream does not exist.
     pub fn stream_class(&self, stream: usize) -> usize {
         self.streams[stream].class
     }
@@ -382,7 +382,7 @@ impl Trace {
     }
 
     /// Number and class of the event that cannot be decoded, which ends its chunk; the class is
-    /// `None` where already the event's header cannot. `None` if it is no event that cannot.
+    /// `None` if its header cannot be decoded. Returns `None` if the fault is not in an event.
     fn faulty_event(&self, chunk: &Chunk) -> Option<(u64, Option<usize>)> {
         let mut cursor = self.cursor(chunk);
         cursor.packet.as_ref()?;
@@ -401,7 +401,7 @@ impl Trace {
 
     /// What can be saved of a chunk. This is its [cursor](Recording::cursor), but for a packet that says
     /// something else than an index file that names it, as to its sizes or its time: of that one, all
-    /// events that can be decoded, and not only the fault, which is told beside them.
+    /// events that can be decoded, and not only the fault, which is returned beside them.
     pub fn salvage(&self, chunk: &Chunk) -> (ChunkCursor<'_>, Option<Fault>) {
         let mut cursor = self.cursor(chunk);
         let is_index = |fault: &Fault| fault.code == FaultCode::Index;
@@ -650,7 +650,7 @@ fn display_name(class: &TraceClass, place: Option<&str>) -> String {
     }
 }
 
-/// The path of the only directory, or the deepest one that all of them are in.
+/// The path of the only directory, or the deepest common parent of all directories.
 fn common_path(directories: &[Directory]) -> PathBuf {
     let mut paths = directories.iter().map(|directory| directory.path.as_path());
     let Some(mut common) = paths.next() else {
@@ -681,7 +681,7 @@ fn bookkeeping(class: &TraceClass, decoder: &Decoder) -> Vec<Vec<bool>> {
     of_class.collect()
 }
 
-/// What people are told of streams. A stream that has no number of its own gets the next one,
+/// What is shown of streams. A stream that has no number of its own gets the next one,
 /// from `first_id`.
 fn infos(
     streams: &[Stream],

@@ -178,7 +178,7 @@ impl Packet {
     }
 }
 
-/// Whether a number of so many bits in a packet is another one than what is known of it.
+/// Whether a number in a packet differs from what is known of it, in the bits that the packet has.
 pub(super) fn differ(said: Option<(u64, u32)>, known: Option<(u64, u32)>) -> bool {
     let both = said.zip(known);
     both.is_some_and(|((said, bits), (known, _))| {
@@ -269,7 +269,7 @@ pub(super) fn complete_bits(
     head: &PacketHead,
     content_bits: u64,
 ) -> u64 {
-    /// The position last told.
+    /// The position that was reported last.
     struct End(u64);
     impl Visitor for End {
         const POSITIONS: bool = true;

@@ -15,7 +15,7 @@ pub(super) struct Quirks {
 }
 
 impl Quirks {
-    /// What the environment of a trace tells of its tracer. Without a name and a major version
+    /// What the environment of a trace says about its tracer. Without a name and a major version
     /// there is nothing to know; a minor or patch version that is not there counts as 0.
     pub(super) fn of(class: &TraceClass) -> Self {
         let number = |name| match class.environment(name) {

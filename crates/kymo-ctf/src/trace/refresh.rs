@@ -1,7 +1,7 @@
 //! Reading what was added to a trace that is open, and nothing else.
 //!
 //! Of each file it is known how far it was read: where its last packet begins, which may grow. When the
-//! file has changed, it is mapped anew and scanned from there on. A file that is moved stays the same file
+//! file has changed, it is mapped again and scanned from there on. A file that is moved stays the same file
 //! (a session that is rotated moves its files to a directory of its own), and packets of which another file
 //! has a copy are not added again. A file that another one has taken the place of, or that was cut off, is
 //! gone, and its packets with it.
@@ -55,7 +55,7 @@ struct WatchedFile {
     is_gone: bool,
 }
 
-/// The state of a file of which so many bytes are known.
+/// The state of a file of which `known` bytes are known.
 fn state_of(path: &Path, known: usize) -> Option<FileState> {
     let is_plain = without_compression(path) == path;
     let state = FileState::of(path).ok().filter(|_| is_plain)?;
@@ -496,20 +496,20 @@ impl Trace {
             let file = &self.files[number as usize];
             let last = watched.files[number as usize].last;
             assembly.go_on_in(&streams, number, last.map_or(0, |(_, number)| number));
-            let mut tell = |found: super::scan::Found| {
+            let mut report = |found: super::scan::Found| {
                 watched.found(&found.packet);
                 assembly.add(found);
             };
             match last {
                 None => {
-                    if !scanner.file(number, file, &mut tell) {
+                    if !scanner.file(number, file, &mut report) {
                         indexed.push(number);
                     }
                 }
                 Some((offset, packet)) => {
                     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
                     if offset < file.bytes.len() {
-                        scanner.scan(number, file, offset, packet, &mut tell);
+                        scanner.scan(number, file, offset, packet, &mut report);
                     }
                 }
             }

@@ -122,12 +122,12 @@ pub(super) fn role_path(
     path
 }
 
-/// Tells of each field of a stream class's packets that has a role.
+/// Reports each field of a stream class's packets that has a role.
 pub(super) fn packet_roles(
     class: &TraceClass,
     schema: &Schema,
     stream_class: usize,
-    tell: &mut impl FnMut(FieldId, Role),
+    report: &mut impl FnMut(FieldId, Role),
 ) {
     let context = class
         .streams
@@ -138,16 +138,16 @@ pub(super) fn packet_roles(
         (Scope::PacketContext, context),
     ] {
         if let (Some(class), Some(root)) = (class, schema.root(scope)) {
-            roles(class, schema, root, tell);
+            roles(class, schema, root, report);
         }
     }
 }
 
-/// Tells of each field within `class`, which has the place `id` in the schema, that has a role.
-fn roles(class: &FieldClass, schema: &Schema, id: FieldId, tell: &mut impl FnMut(FieldId, Role)) {
+/// Reports each field that has a role within `class`, whose place in the schema is `id`.
+fn roles(class: &FieldClass, schema: &Schema, id: FieldId, report: &mut impl FnMut(FieldId, Role)) {
     let mut left = vec![(class, id)];
     while let Some((class, id)) = left.pop() {
-        class.roles().iter().for_each(|&role| tell(id, role));
+        class.roles().iter().for_each(|&role| report(id, role));
         let children = schema
             .fields()
             .get(id.index())

@@ -17,11 +17,11 @@ use crate::metadata::uuid_text;
 const MOST_PACKETS: u32 = u32::MAX;
 
 /// Damaged heads, and what only looks like one, may be read over and over to the end of the file:
-/// so many bytes of a file may be read in vain, and so many times the whole file.
+/// this limits the bytes of a file that are read in vain, and the number of times that a whole file is.
 const READ_IN_VAIN: u64 = 1 << 28;
 const TIMES_IN_VAIN: u64 = 4;
 
-/// Faults of a file that are told one by one.
+/// How many faults of a file are reported one by one.
 pub(super) const MOST_FAULTS: u64 = 1000;
 
 /// A packet as it was found: the numbers of counters and clocks as they are in its head, with
@@ -53,13 +53,13 @@ pub(super) struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Tells of the packets of a file: by its index where that is right, else by what each packet
+    /// Reports the packets of a file: by its index where that is right, else by what each packet
     /// says of its own size. `true` where it is the index that was believed.
     pub(super) fn file(
         &mut self,
         number: u32,
         file: &StreamFile,
-        tell: &mut impl FnMut(Found),
+        report: &mut impl FnMut(Found),
     ) -> bool {
         let foreign = file.index.as_ref().and_then(|(path, bytes)| {
             let why = index::foreign(bytes)?;
@@ -76,7 +76,7 @@ impl Scanner<'_> {
                     true if self.compares => {
                         let mut comparison = Comparison::new(self, file);
                         let mut next =
-                            |found| comparison.next(found).into_iter().for_each(&mut *tell);
+                            |found| comparison.next(found).into_iter().for_each(&mut *report);
                         let is_right =
                             index::packets(decoder, class, number, file, bytes, &mut |found| {
                                 next(Some(found));
@@ -85,7 +85,7 @@ impl Scanner<'_> {
                         comparison.finish();
                         is_right
                     }
-                    true => index::packets(decoder, class, number, file, bytes, tell),
+                    true => index::packets(decoder, class, number, file, bytes, report),
                     false => Ok(false),
                 });
             match is_right {
@@ -102,11 +102,11 @@ impl Scanner<'_> {
                 }),
             }
         }
-        self.scan(number, file, 0, 0, tell);
+        self.scan(number, file, 0, 0, report);
         false
     }
 
-    /// Tells of the packets of a file from byte `from` on, where packet number `found` begins, by what each
+    /// Reports the packets of a file from byte `from` on, where packet number `found` begins, by what each
     /// packet says of its own size.
     pub(super) fn scan(
         &mut self,
@@ -114,13 +114,13 @@ impl Scanner<'_> {
         file: &StreamFile,
         from: usize,
         found: u32,
-        tell: &mut impl FnMut(Found),
+        report: &mut impl FnMut(Found),
     ) {
         let mut scan = Scan {
             scanner: self,
             file,
             number,
-            tell,
+            report,
             found,
             left_out: 0,
             usual_bits: 0,
@@ -141,7 +141,7 @@ impl Scanner<'_> {
     }
 }
 
-/// The faults of a file that were told so far.
+/// The faults of a file that were reported so far.
 #[derive(Debug, Default)]
 pub(super) struct FileFaults {
     count: u64,
@@ -150,7 +150,7 @@ pub(super) struct FileFaults {
 }
 
 impl FileFaults {
-    /// Tells of one more.
+    /// Reports one more.
     pub(super) fn add(&mut self, report: FaultReport, faults: &mut Vec<FaultReport>) {
         self.count += 1;
         match self.count {
@@ -159,18 +159,19 @@ impl FileFaults {
         }
     }
 
-    /// Tells of the last one, and how many were not told.
+    /// Reports the last one, and how many were not reported.
     pub(super) fn finish(self, faults: &mut Vec<FaultReport>) {
         if let Some(mut last) = self.last {
-            if let untold @ 1.. = self.count - MOST_FAULTS - 1 {
-                last.message += &format!("; {untold} faults of the file before it are not listed");
+            if let unreported @ 1.. = self.count - MOST_FAULTS - 1 {
+                last.message +=
+                    &format!("; {unreported} faults of the file before it are not listed");
             }
             faults.push(last);
         }
     }
 }
 
-/// Whether packets of a file are the trace's: each of these is told once for a file, of the first
+/// Whether packets of a file are the trace's: each mismatch is reported once for a file, for the first
 /// packet that has it.
 #[derive(Debug, Default)]
 pub(super) struct Identity {
@@ -213,8 +214,8 @@ struct Scan<'s, 'a, T> {
     scanner: &'s mut Scanner<'a>,
     file: &'s StreamFile,
     number: u32,
-    tell: &'s mut T,
-    /// Packets that are told of.
+    report: &'s mut T,
+    /// The number of packets that were reported.
     found: u32,
     /// Packets that are not found but left out: they count where packets are counted.
     left_out: u32,
@@ -232,7 +233,7 @@ struct Scan<'s, 'a, T> {
 
 impl<T: FnMut(Found)> Scan<'_, '_, T> {
     /// Looks at the packet that begins at byte `offset`, which is before the end of the file.
-    /// Tells where the next one begins.
+    /// Returns where the next one begins.
     fn packet(&mut self, offset: usize) -> Option<usize> {
         let rest = &self.file.bytes[offset..];
         if self.packet_number() == MOST_PACKETS {
@@ -319,7 +320,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
             None => {}
         }
         self.found += 1;
-        (self.tell)(Found {
+        (self.report)(Found {
             packet: Packet {
                 file: self.number,
                 number,
@@ -353,7 +354,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         self.next_magic(behind, end)
     }
 
-    /// Tells of a packet that says it goes beyond the end of the file, and how much of it is there:
+    /// Reports a packet that says it goes beyond the end of the file, and returns how much of it is there:
     /// all that is left, or what lies before the next packet.
     fn truncated(&mut self, offset: usize, head: &PacketHead, sizes: Sizes) -> Sizes {
         let next = self.next_magic(offset + 1, usize::MAX);
@@ -380,8 +381,8 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         }
     }
 
-    /// Tells of damage at byte `place` of the packet that begins at byte `offset`, because of which
-    /// the packet is left out. Tells where the next one begins that can be found.
+    /// Reports damage at byte `place` of the packet that begins at byte `offset`, because of which
+    /// the packet is left out. Returns where the next one begins that can be found.
     fn leave_out(
         &mut self,
         code: FaultCode,
@@ -469,7 +470,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
     }
 
     /// Whether only zeros are left, which a tracer leaves that makes its file larger than what it
-    /// then writes: that is told, once.
+    /// then writes: that is reported, once.
     fn padding(&mut self, offset: usize) -> bool {
         let rest = &self.file.bytes[offset..];
         let zeros = rest.iter().all(|&byte| byte == 0);
@@ -483,7 +484,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         zeros
     }
 
-    /// Tells of a packet whose header and context cannot be read, and where the next one begins.
+    /// Reports a packet whose header and context cannot be read, and returns where the next one begins.
     fn bad_head(&mut self, offset: usize, fault: Fault) -> Option<usize> {
         if fault.code == FaultCode::BeyondContent {
             let left = self.file.bytes.len() - offset;
@@ -497,7 +498,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         }
     }
 
-    /// Tells of packets that begin with another number than they should, or belong to another
+    /// Reports packets that begin with another number than they should, or belong to another
     /// trace: they are decoded all the same.
     fn check_identity(&mut self, offset: usize, head: &PacketHead) {
         for (code, role, message) in self.identity.odd(self.scanner.class, head) {
@@ -505,7 +506,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         }
     }
 
-    /// Tells of packets of RFC v1.1 that belong to another session: they are decoded all the same.
+    /// Reports packets of RFC v1.1 that belong to another session: they are decoded all the same.
     fn check_session(&mut self, offset: usize, header: &PacketHeader) {
         let expected = *self.scanner.session_id.get_or_insert(header.session_id);
         if header.session_id != expected && !self.identity.odd_uuid {
@@ -517,7 +518,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         }
     }
 
-    /// Tells of packets of RFC v1.1 that are not encrypted among others that are: anybody may have put them there, or
+    /// Reports packets of RFC v1.1 that are not encrypted among others that are: anybody may have put them there, or
     /// said so of one that was encrypted. They are decoded all the same.
     fn check_encryption(&mut self) {
         let Some((offset, number)) = self.first_plain.filter(|_| self.encrypted > 0) else {
@@ -552,7 +553,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         )
     }
 
-    /// Tells of a fault of the packet that begins at `offset`.
+    /// Reports a fault of the packet that begins at `offset`.
     fn fault(&mut self, code: FaultCode, offset: usize, field: Option<String>, message: String) {
         let report = FaultReport {
             code,

@@ -11,7 +11,7 @@ use super::StreamFile;
 use crate::class::{Dialect, TraceClass};
 use crate::metadata::rfc::PacketHeader;
 
-/// What the name of a data stream file tells in RFC v1.1: packets do not say of which section
+/// What the name of a data stream file states in RFC v1.1: packets do not say of which section
 /// they are, but files are named `<section>_<cpu>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
@@ -55,7 +55,7 @@ pub(super) fn assign(
     });
 }
 
-/// The section that a file's name tells. The name of a section may itself end in a number.
+/// The section to which a file belongs by its name. The name of a section may itself end in a number.
 fn section(name: &str, positions: &HashMap<&str, usize>) -> Option<Section> {
     if let Some(&stream_class) = positions.get(name) {
         return Some(Section {
@@ -79,9 +79,9 @@ pub(super) fn packet_header(class: &TraceClass, packet: &[u8]) -> Option<PacketH
     PacketHeader::read(packet, order)
 }
 
-/// The significant bits of a packet's number, which the header tells beside it, and how many
+/// The significant bits of a packet's number, which the header specifies beside it, and how many
 /// they are: none where they are not counted. A number of bits that the field does not have
-/// stands for all of them.
+/// stands for all bits.
 pub(super) fn sequence(header: &PacketHeader, number: u64) -> Option<(u64, u32)> {
     match u32::from(header.count_bits) {
         0 => None,

@@ -1,7 +1,7 @@
 //! Packets of a stream that a file does not have in the order of time, put in order for repairing.
 //!
 //! Times of packets may be damaged themselves. So those are put in order first that agree with
-//! themselves, their events being in order between their times, and with each other: as many as
+//! themselves (their events are in order between their times) and with each other: as many as
 //! can be without two of them at the same time. Then those that fit between them by their own times.
 //! What is left has a place only if it stands in the file between two packets that follow each other.
 
@@ -41,7 +41,7 @@ pub(super) fn overlap(packets: &Table) -> bool {
     })
 }
 
-/// Puts packets in the order of time: `span` tells when a packet begins and ends, if it agrees with
+/// Puts packets in the order of time: `span` returns when a packet begins and ends, if it agrees with
 /// itself, and `is_same` whether two have the same bytes. `None` where they stay as they are.
 pub(super) fn sorted(
     packets: &Table,

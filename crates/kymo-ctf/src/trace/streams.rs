@@ -21,7 +21,7 @@ use crate::class::{Dialect, TraceClass};
 /// than a packet may be.
 const MANY_STREAMS: usize = 1 << 16;
 
-/// So many packets at the end of a stream are looked at for the one that a file goes on from.
+/// Number of packets at the end of a stream that are searched for the one from which a file continues.
 const NEAR: usize = 4;
 
 /// What makes packets belong together.
@@ -40,7 +40,7 @@ pub(super) struct Stream {
     key: Key,
     /// Position in [`TraceClass::streams`].
     pub(super) class: usize,
-    /// Number of the stream, where its packets tell.
+    /// Number of the stream, if its packets state it.
     pub(super) id: Option<u64>,
     pub(super) packets: Table,
     /// The number of packets before these, which have vanished.
@@ -52,7 +52,7 @@ pub(super) struct Stream {
     last_event: Option<u64>,
 }
 
-/// A stream whose packets are being found.
+/// A stream whose packets are being searched for.
 #[derive(Debug)]
 struct Growing {
     key: Key,
@@ -61,8 +61,8 @@ struct Growing {
     narrow_events: bool,
     several_files: bool,
     secured: bool,
-    /// Whether all packets tell all bits of the time at which they begin.
-    tells_begin: bool,
+    /// Whether all packets contain all bits of the time at which they begin.
+    reports_begin: bool,
     /// The packet found last.
     before: Option<Row>,
     packets: Table,
@@ -124,7 +124,7 @@ impl<'a> Assembly<'a> {
             .before
             .is_some_and(|before| before.packet.file != row.packet.file);
         stream.secured |= found.secured;
-        stream.tells_begin &= found.begin.is_some_and(|(_, bits)| bits >= 64);
+        stream.reports_begin &= found.begin.is_some_and(|(_, bits)| bits >= 64);
         stream.before = Some(row);
         stream.packets.push(&corrected);
     }
@@ -139,7 +139,7 @@ impl<'a> Assembly<'a> {
             narrow_events: header.is_some_and(report::has_narrow_event_clock),
             several_files: false,
             secured: false,
-            tells_begin: true,
+            reports_begin: true,
             before: None,
             packets: Table::default(),
         }
@@ -160,7 +160,7 @@ impl<'a> Assembly<'a> {
         }));
         streams.sort_by_cached_key(|stream| self.rank(stream));
         for stream in streams.iter().filter(|stream| stream.secured) {
-            self.tell_missing(stream, faults);
+            self.report_missing(stream, faults);
         }
         streams
     }
@@ -175,7 +175,7 @@ impl<'a> Assembly<'a> {
         let disorder = self.check_order(&packets);
         let is_disordered = disorder.is_some();
         faults.extend(disorder);
-        if self.sorts && growing.tells_begin && growing.has_clock && sorted::overlap(&packets) {
+        if self.sorts && growing.reports_begin && growing.has_clock && sorted::overlap(&packets) {
             packets = self.sorted(class, packets, faults);
         }
         packets.shrink();
@@ -208,7 +208,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Goes on with streams whose packets are known: what is added to them then is kept apart.
+    /// Continues streams whose packets are known: new packets are kept separately.
     pub(super) fn go_on(&mut self, streams: &[Stream]) {
         for stream in streams {
             let growing = self.growing(stream.key);
@@ -378,10 +378,10 @@ impl<'a> Assembly<'a> {
         (end >= last || self.quirks.event_after_packet).then_some((begin, end.max(last)))
     }
 
-    /// Tells of the packets that a secured stream lacks. What tracers lose is no damage; but who
+    /// Reports the packets that a secured stream lacks. What tracers lose is not damage; but who
     /// secures packets wants to know when one was taken away.
-    fn tell_missing(&self, stream: &Stream, faults: &mut Vec<FaultReport>) {
-        let mut told = 0;
+    fn report_missing(&self, stream: &Stream, faults: &mut Vec<FaultReport>) {
+        let mut reported = 0;
         let mut before = None;
         for (number, row) in stream.packets.rows(0).enumerate() {
             let (_, lost) = stream.counters.lost(number, &row, before.as_ref());
@@ -391,8 +391,8 @@ impl<'a> Assembly<'a> {
             else {
                 continue;
             };
-            told += 1;
-            if told > MOST_FAULTS {
+            reported += 1;
+            if reported > MOST_FAULTS {
                 return;
             }
             let mask = 1u64.checked_shl(bits).unwrap_or(0).wrapping_sub(1);
@@ -431,9 +431,9 @@ fn count_together(streams: &mut [Stream]) {
     }
     for section in sections.into_values().filter(|section| section.len() > 1) {
         let tables: Vec<&Table> = section.iter().map(|&at| &streams[at].packets).collect();
-        let told = losses::of_section(&tables).into_iter().flatten();
-        for (position, told) in section.into_iter().zip(told) {
-            streams[position].counters = Counters::OfSection(told);
+        let reported = losses::of_section(&tables).into_iter().flatten();
+        for (position, reported) in section.into_iter().zip(reported) {
+            streams[position].counters = Counters::OfSection(reported);
         }
     }
 }
@@ -473,8 +473,8 @@ impl Stream {
         }
         for stream in streams {
             if let Counters::OfTime(_) = stream.counters {
-                let told = losses::in_time(&stream.packets);
-                stream.counters = told.map_or(Counters::AsOfEnd, Counters::OfTime);
+                let reported = losses::in_time(&stream.packets);
+                stream.counters = reported.map_or(Counters::AsOfEnd, Counters::OfTime);
             }
         }
     }

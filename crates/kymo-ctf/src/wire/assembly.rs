@@ -192,7 +192,7 @@ impl Assembly {
         }
     }
 
-    /// Gives up what is missing before the next packet that is whole, or where there is none, all
+    /// Gives up what is missing before the next whole packet, or if there is none, everything
     /// that was begun or is known to be.
     pub(super) fn give_up(&mut self) -> Option<(Next, usize)> {
         let whole = self.packets.iter().find(|(_, partial)| partial.is_whole());

@@ -29,7 +29,7 @@ const RANGE_BYTES: usize = 20;
 /// Stands for all fragments there are.
 pub(super) const ALL: u32 = u32::MAX;
 
-/// What tells that a datagram is from somebody who has the key.
+/// Proves that a datagram is from somebody who has the key.
 #[derive(Clone)]
 pub(super) struct Seal(Hmac<Sha256>);
 
@@ -68,7 +68,7 @@ pub(super) enum Unreadable {
     Version,
     /// It has a tag, and no key is given.
     KeyNeeded,
-    /// It has no tag or a wrong one: it is not from somebody who has the key, or it was altered.
+    /// It has no tag or a wrong one: it is not from a holder of the key, or it was altered.
     Tag,
     /// Its checksum is a wrong one: it was altered on the way.
     Checksum,
@@ -90,7 +90,7 @@ pub(super) struct Datagram<'d> {
 pub(super) enum Body<'d> {
     /// Sender: a part of a packet.
     Fragment(Fragment<'d>),
-    /// Sender: all is sent; the directory has so many packets.
+    /// Sender: everything is sent; the directory has `directory` packets.
     End { directory: u32 },
     /// Sender: packets of a stream before this one are not kept any more.
     Gone { stream: u32, before: u32 },
@@ -98,12 +98,12 @@ pub(super) enum Body<'d> {
     Ask,
     /// Receiver: what is missing.
     Request(Ranges<'d>),
-    /// Receiver: it takes no more.
+    /// Receiver: it accepts no more packets.
     Done {
-        /// Packets that have arrived, but for those of the directory; `None` from one that does not tell.
+        /// Packets that have arrived, but for those of the directory; `None` if the receiver does not report it.
         arrived: Option<u64>,
     },
-    /// Receiver: so many packets have arrived so far, but for those of the directory.
+    /// Receiver: the number of packets that have arrived so far, without those of the directory.
     Arrived(u64),
 }
 
@@ -193,7 +193,7 @@ fn is_envelope(datagram: &[u8]) -> bool {
 }
 
 impl<'d> Datagram<'d> {
-    /// Reads a datagram, which must be from somebody who has the key where there is one.
+    /// Reads a datagram, which must be from a holder of the key if there is one.
     pub(super) fn read(datagram: &'d [u8], seal: Option<&Seal>) -> Result<Self, Unreadable> {
         if !is_envelope(datagram) {
             return Err(Unreadable::Foreign);
@@ -350,7 +350,7 @@ impl Writer {
         })
     }
 
-    /// Asks for as many of the ranges as fit, and tells how many these are.
+    /// Asks for as many of the ranges as fit, and returns how many these are.
     pub(super) fn request(&mut self, ranges: &[Range]) -> (Vec<u8>, usize) {
         let most = (self.size - HEADER_BYTES - self.end_bytes()) / RANGE_BYTES;
         let asked = &ranges[..most.min(ranges.len())];

@@ -2,11 +2,11 @@
 //!
 //! A [`Sender`] makes datagrams of the files of a trace, a [`Receiver`] makes packets of datagrams,
 //! whatever was lost, doubled or put in another order on the way, and asks again for what is missing. Both know
-//! neither sockets nor clocks: the caller brings datagrams, carries them away, and tells the time,
-//! counted from any moment. `docs/formats/ctf-udp.md` has the bytes.
+//! neither sockets nor clocks: the caller brings datagrams, carries them away, and passes the time,
+//! counted from any origin. `docs/formats/ctf-udp.md` has the bytes.
 //!
 //! What travels are *streams* of numbered packets: each file of a trace is one. The packets of stream 0, the
-//! *directory*, tell what the others are, and at the end how many packets each has; so everything a receiver has to
+//! *directory*, say what the others are, and at the end how many packets each has; so everything a receiver has to
 //! know is asked for again in the same way.
 
 mod assembly;
@@ -31,10 +31,10 @@ pub enum Content {
     Packets,
 }
 
-/// The stream that tells of the others.
+/// The stream that describes the others.
 const DIRECTORY: u32 = 0;
 
-/// A session may have so many streams.
+/// Maximum number of streams of a session.
 const MOST_STREAMS: u32 = 1 << 16;
 
 /// The longest name of a stream, in bytes.

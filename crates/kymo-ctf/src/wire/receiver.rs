@@ -66,7 +66,7 @@ impl Default for ReceiverLimits {
 }
 
 impl ReceiverLimits {
-    /// Room for packets of so many bytes: half as many again, since small fragments take that beside their bytes, and
+    /// Room for packets of `packet` bytes: half as much again, since small fragments have some overhead, and
     /// 64 MiB at least.
     pub fn of_packets(packet: u32) -> Self {
         let room = usize::try_from(packet).unwrap_or(usize::MAX);
@@ -118,9 +118,9 @@ pub enum Event {
     },
     /// Nothing comes any more.
     End {
-        /// Whether the sender has told how many packets there are: else nobody knows what is missing at
+        /// Whether the sender has announced how many packets there are: else nobody knows what is missing at
         /// the end of streams.
-        told: bool,
+        reported: bool,
     },
 }
 
@@ -133,7 +133,7 @@ pub enum Refusal {
     Version,
     /// It is authenticated, and no key is given.
     KeyNeeded,
-    /// It is not from somebody who has the key, or was altered.
+    /// It is not from a holder of the key, or was altered.
     NotAuthentic,
     /// Its checksum is not that of its bytes.
     Checksum,
@@ -260,7 +260,7 @@ impl Receiver {
         self.arrived
     }
 
-    /// Takes a datagram; `true` if its number is higher than all before. Only such a one shows where the
+    /// Takes a datagram; `true` if its number is higher than all before. Only such a datagram shows where the
     /// sender is, and that it still sends: whoever has recorded another can send it again.
     ///
     /// # Errors
@@ -312,7 +312,7 @@ impl Receiver {
             }
             Body::Gone { stream, before } => {
                 if let Some(assembly) = self.streams.get_mut(&stream) {
-                    // Nobody can say that more is gone than there can be.
+                    // A sender cannot declare more packets gone than there are.
                     let most = assembly.total().unwrap_or(before);
                     assembly.set_gone(before.min(most));
                     self.pop(stream);
@@ -473,7 +473,7 @@ impl Receiver {
         self.ended_early
     }
 
-    /// Tells what time it is: what is missing is asked for or given up.
+    /// Passes the current time: what is missing is asked for or given up.
     pub fn poll(&mut self, now: Duration) {
         let Some(heard) = self.heard.filter(|_| !self.ended) else {
             return;
@@ -588,7 +588,7 @@ impl Receiver {
         }
         self.ended_early = true;
         let streams: Vec<u32> = self.streams.keys().copied().collect();
-        // The directory first: it tells how many packets there are.
+        // The directory first: it says how many packets there are.
         for stream in streams {
             while let Some((next, cost)) = self.streams.get_mut(&stream).and_then(Assembly::give_up)
             {
@@ -601,8 +601,8 @@ impl Receiver {
 
     fn end(&mut self) {
         self.ended = true;
-        let told = self.count.is_some();
-        self.events.push_back(Event::End { told });
+        let reported = self.count.is_some();
+        self.events.push_back(Event::End { reported });
         self.reply_done();
     }
 

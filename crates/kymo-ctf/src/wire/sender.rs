@@ -11,14 +11,14 @@ use super::envelope::{ALL, Body, Datagram, Entry, Fragment, Range, Seal, Writer}
 use super::{Content, DIRECTORY, LONGEST_NAME, MOST_STREAMS};
 use crate::secure::Key;
 
-/// How often the end is told while nobody has said that it has arrived.
+/// How often the end is announced while nobody has said that it has arrived.
 const END_INTERVAL: Duration = Duration::from_millis(200);
-/// After so many ends to which nobody has replied, directory and metadata are sent again: perhaps
+/// Number of unanswered ends after which directory and metadata are sent again: perhaps
 /// who receives does not ask.
 const ENDS_BEFORE_REPEATING: u32 = 3;
 /// Fragments that are to be sent again: others are asked for later.
 const MOST_ASKED: usize = 1 << 16;
-/// Requests older than so many before the latest are not served: somebody may have kept them.
+/// Requests that are this much older than the latest are ignored: they may be replayed.
 const REPLAY_WINDOW: u64 = 64;
 /// How often the receiver is asked how much has arrived.
 const ASK_INTERVAL: Duration = Duration::from_secs(1);
@@ -33,14 +33,14 @@ pub struct SenderOptions {
     /// The size in bytes that no datagram exceeds, from
     /// [`SMALLEST_DATAGRAM`](super::SMALLEST_DATAGRAM) to [`LARGEST_DATAGRAM`](super::LARGEST_DATAGRAM).
     pub datagram: usize,
-    /// Bytes a second; 0 for as many as are taken.
+    /// Bytes a second; 0 for no limit.
     pub rate: u64,
     /// Bytes of packets that are kept to be sent again; those of directory and metadata are kept beside them.
     pub window: usize,
     /// Whether packets that are not kept can be had again: then those that are asked for are
     /// [wanted](Sender::next_wanted), and else gone.
     pub supplies: bool,
-    /// After the end, the sender gives up when nobody has replied for so long.
+    /// Time without a reply after the end until the sender gives up.
     pub patience: Duration,
 }
 
@@ -51,16 +51,16 @@ pub enum State {
     Sending,
     /// All are sent, and the receiver has not said yet that it has them.
     Ending,
-    /// The receiver takes no more: [`Sender::missing`] tells what it has not got.
+    /// The receiver takes no more: [`Sender::missing`] returns how many packets it has not got.
     Done,
-    /// Nobody has replied.
+    /// There was no reply.
     GivenUp,
 }
 
 /// Why something cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushError {
-    /// There is no such stream.
+    /// The stream does not exist.
     Stream,
     /// There are too many streams, or too many packets of one.
     TooMany,
@@ -68,7 +68,7 @@ pub enum PushError {
     Size,
     /// The name of a stream has more than [`LONGEST_NAME`] bytes.
     Name,
-    /// The end was told already.
+    /// The end was already announced.
     Ended,
 }
 
@@ -127,7 +127,7 @@ pub struct Sender {
     /// When the next datagram may be sent.
     due: Duration,
     ended: bool,
-    /// When the end is told next, and how often it was since somebody replied.
+    /// When the end is announced next, and how often it was since somebody replied.
     next_end: Duration,
     ends: u32,
     heard: Option<Duration>,
@@ -151,9 +151,9 @@ impl fmt::Debug for Sender {
 /// Why not everything is known to have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undelivered {
-    /// So many packets never arrived.
+    /// Number of packets that never arrived.
     Missing(u64),
-    /// The receiver has not told.
+    /// The receiver has not confirmed that it has everything.
     Unconfirmed,
 }
 
@@ -242,7 +242,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// If there is no such stream, the packet is too large, or the session has ended.
+    /// If the stream does not exist, the packet is too large, or the session has ended.
     pub fn push(&mut self, stream: u32, packet: impl Into<Arc<[u8]>>) -> Result<(), PushError> {
         let packet = packet.into();
         if self.ended {
@@ -279,7 +279,7 @@ impl Sender {
         self.queue.len()
     }
 
-    /// Adds what tells of the end. No packets can be added after it.
+    /// Adds the announcement of the end. No packets can be added after it.
     pub fn end(&mut self) {
         if self.ended {
             return;
@@ -296,8 +296,8 @@ impl Sender {
         self.state
     }
 
-    /// How many packets never arrived, once the receiver has told that it takes no more: it may have
-    /// given some up, or ended before they came. `None` until then, or where it does not tell.
+    /// How many packets never arrived, once the receiver has said that it takes no more: it may have
+    /// given some up, or ended before they came. `None` until then, or if the receiver does not report it.
     pub fn missing(&self) -> Option<u64> {
         let packets = self.streams[1..].iter();
         let packets: u64 = packets.map(|stream| u64::from(stream.packets)).sum();
@@ -308,7 +308,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// Where something is missing, or nobody has told.
+    /// If something is missing, or nobody has confirmed the arrival.
     pub fn delivered(&self) -> Result<(), Undelivered> {
         match (self.state, self.missing()) {
             (State::Done, None | Some(0)) => Ok(()),
@@ -317,7 +317,7 @@ impl Sender {
         }
     }
 
-    /// Takes a datagram that has come from the receiver. `false` if it is none of this session.
+    /// Processes a datagram from the receiver. `false` if it does not belong to this session.
     pub fn receive(&mut self, now: Duration, datagram: &[u8]) -> bool {
         let Ok(datagram) = Datagram::read(datagram, self.seal.as_ref()) else {
             return false;
@@ -383,7 +383,7 @@ impl Sender {
         }
     }
 
-    /// The next datagram to send, if there is one now; else [`wait`](Self::wait) tells when.
+    /// The next datagram to send, if there is one now; else [`wait`](Self::wait) returns when.
     pub fn next_datagram(&mut self, now: Duration) -> Option<Vec<u8>> {
         if self.state == State::Done || self.state == State::GivenUp || now < self.due {
             return None;
@@ -450,7 +450,7 @@ impl Sender {
     }
 
     /// A datagram that asks the receiver how much has arrived: whether it replies, or the system says that
-    /// nobody listens, reveals if there is one.
+    /// there is no listener, reveals if there is one.
     pub fn probe(&mut self, now: Duration) -> Vec<u8> {
         self.next_ask = now + ASK_INTERVAL;
         self.writer.ask()
@@ -533,7 +533,7 @@ impl Sender {
         self.forget(0);
     }
 
-    /// Forgets packets that are beyond the window, but for so many of the latest.
+    /// Forgets packets that are beyond the window, except for the latest `latest`.
     fn forget(&mut self, latest: usize) {
         while self.sent_bytes > self.options.window
             && self.sent.len() > latest

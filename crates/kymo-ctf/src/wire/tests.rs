@@ -89,7 +89,7 @@ struct Outcome {
     packets: BTreeMap<u32, Vec<(u32, Vec<u8>)>>,
     lost: Vec<(u32, u32)>,
     too_large: Vec<(u32, u32)>,
-    told: Option<bool>,
+    reported: Option<bool>,
     losses: Vec<(u32, u32)>,
     state: Option<State>,
     missing: Option<u64>,
@@ -208,7 +208,7 @@ fn through(setup: &Setup, streams: &Streams) -> Outcome {
                     .lost
                     .extend((first..=last).map(|packet| (stream, packet))),
                 Event::TooLarge { stream, packet, .. } => outcome.too_large.push((stream, packet)),
-                Event::End { told } => assert_eq!(outcome.told.replace(told), None),
+                Event::End { reported } => assert_eq!(outcome.reported.replace(reported), None),
             }
         }
         now += STEP;
@@ -219,7 +219,7 @@ fn through(setup: &Setup, streams: &Streams) -> Outcome {
     outcome
 }
 
-/// What comes out is in order, and what was sent, but for the packets that are told to be lost.
+/// What comes out is in order, and what was sent, but for the packets that are reported lost.
 fn compare(outcome: &Outcome, streams: &Streams) {
     let lost: BTreeSet<_> = outcome.lost.iter().copied().collect();
     assert_eq!(lost.len(), outcome.lost.len(), "nothing is lost twice");
@@ -270,27 +270,27 @@ proptest! {
         let faults = [faults.0, faults.1, faults.2];
         let outcome = through(&Setup { key, seed, faults, ..Setup::default() }, &streams);
         prop_assert_eq!(&outcome.lost, &[]);
-        prop_assert_eq!(outcome.told, Some(true));
+        prop_assert_eq!(outcome.reported, Some(true));
         prop_assert_eq!(outcome.state, Some(State::Done));
         prop_assert_eq!(outcome.missing, Some(0));
         compare(&outcome, &streams);
     }
 
     #[test]
-    fn without_asking_exactly_what_was_lost_is_told(
+    fn without_asking_exactly_what_was_lost_is_reported(
         streams in streams(),
         seed in 1..u64::MAX,
         faults in (0..10u64, 0..10u64, 0..10u64),
     ) {
         let faults = [faults.0, faults.1, faults.2];
         let outcome = through(&Setup { resend: false, seed, faults, ..Setup::default() }, &streams);
-        prop_assert_eq!(outcome.told, Some(true));
+        prop_assert_eq!(outcome.reported, Some(true));
         // The sender knows it, too.
         prop_assert_eq!(outcome.missing, Some(outcome.lost.len() as u64));
-        let told: BTreeSet<_> = outcome.lost.iter().copied().collect();
+        let reported: BTreeSet<_> = outcome.lost.iter().copied().collect();
         // Directory and metadata are sent until they are there.
         let lost: BTreeSet<_> = outcome.losses.iter().copied().filter(|&(stream, _)| stream > 1).collect();
-        prop_assert_eq!(told, lost);
+        prop_assert_eq!(reported, lost);
         compare(&outcome, &streams);
     }
 
@@ -324,7 +324,7 @@ fn numbered(count: u32, size: usize) -> Streams {
 }
 
 #[test]
-fn what_the_window_does_not_hold_is_told() {
+fn what_the_window_does_not_hold_is_reported() {
     let streams = numbered(200, 250);
     let setup = Setup {
         window: 2000,
@@ -333,10 +333,10 @@ fn what_the_window_does_not_hold_is_told() {
     };
     let outcome = through(&setup, &streams);
     assert!(!outcome.lost.is_empty());
-    assert_eq!(outcome.told, Some(true));
+    assert_eq!(outcome.reported, Some(true));
     assert_eq!(outcome.missing, Some(outcome.lost.len() as u64));
     compare(&outcome, &streams);
-    // What is told was lost on the way.
+    // What is reported lost was lost on the way.
     let losses: BTreeSet<_> = outcome.losses.iter().copied().collect();
     assert!(outcome.lost.iter().all(|lost| losses.contains(lost)));
 }
@@ -378,7 +378,7 @@ fn packets_beyond_the_limit_are_reported_and_not_waited_for() {
     }
 }
 
-/// Everything goes to a receiver that stops after so many datagrams, and then to another one, that knows what the first
+/// Everything goes to a receiver that stops after some datagrams, and then to another one that knows what the first
 /// had, or not.
 #[test]
 fn a_receiver_that_is_restarted_gets_what_it_needs() {
@@ -420,7 +420,7 @@ fn a_receiver_that_is_restarted_gets_what_it_needs() {
             supply(&mut sender, &streams);
             while let Some(datagram) = sender.next_datagram(now) {
                 sent += 1;
-                // In between, nobody listens.
+                // In between, there is no listener.
                 if !(stops..stops + 20).contains(&sent) {
                     receiver.receive(now, &datagram).unwrap();
                 }
@@ -435,7 +435,7 @@ fn a_receiver_that_is_restarted_gets_what_it_needs() {
                         had.entry(stream).or_default().push(bytes);
                     }
                     Event::Stream { name, .. } => drop(names.insert(name)),
-                    Event::End { told } => assert!(told),
+                    Event::End { reported } => assert!(reported),
                     other => panic!("{other:?}"),
                 }
             }
@@ -482,7 +482,7 @@ fn a_receiver_says_how_much_has_arrived() {
     assert_eq!(sender.confirmed(), Some(3));
 }
 
-/// A sender of so many packets that has not ended.
+/// A sender of `packets` packets that has not ended.
 fn sender_of(packets: u8) -> Sender {
     let mut sender = Sender::new(SenderOptions {
         session: 1,
@@ -544,7 +544,7 @@ fn a_sender_that_nobody_hears_gives_up() {
     };
     let outcome = through(&setup, &numbered(3, 10));
     assert_eq!(outcome.state, Some(State::GivenUp));
-    assert_eq!((outcome.told, outcome.names.len()), (None, 0));
+    assert_eq!((outcome.reported, outcome.names.len()), (None, 0));
 }
 
 #[test]
@@ -579,12 +579,12 @@ fn a_sender_that_falls_silent_is_not_waited_for() {
                 first: 1,
                 last: 2
             },
-            Event::End { told: false }
+            Event::End { reported: false }
         ]
     );
 }
 
-/// A sender whose session has one stream of three packets, all sent, and its end.
+/// A sender whose session has one stream of three packets, with all packets and the end sent.
 fn ending() -> (Sender, Vec<Vec<u8>>) {
     let mut sender = Sender::new(SenderOptions {
         session: 3,
@@ -605,7 +605,7 @@ fn ending() -> (Sender, Vec<Vec<u8>>) {
 }
 
 #[test]
-fn a_receiver_that_ends_early_tells_what_has_arrived() {
+fn a_receiver_that_ends_early_reports_what_has_arrived() {
     // The directory and two packets; then it is interrupted.
     let (mut sender, datagrams) = ending();
     let mut receiver = receiver(None);
@@ -822,7 +822,7 @@ fn a_request_that_was_kept_is_not_served_again() {
 
 /// The bytes that the page about the format shows.
 #[test]
-fn datagrams_have_the_bytes_that_are_told() {
+fn datagrams_have_the_bytes_that_are_reported() {
     let mut writer = Writer::new(0x0102_0304_0506_0708, None, 300, 0);
     let fragment = Fragment {
         stream: 1,

@@ -28,7 +28,7 @@ pub struct Agreement {
 
 impl Agreement {
     /// Compares the stream class at a position of one trace with one of another, of which
-    /// `event_of` tells the event class for each event class of the first, by their positions.
+    /// `event_of` returns the event class for each event class of the first, by their positions.
     pub fn new(
         (source, of): (&TraceClass, usize),
         (target, to): (&TraceClass, usize),

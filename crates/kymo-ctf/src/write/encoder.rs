@@ -22,12 +22,12 @@ pub(super) struct StreamEncoder {
     pub(super) forms: Forms,
     /// Whether the time of an event depends on what came before.
     pub(super) narrow_events: bool,
-    /// Whether packets tell their sizes: without that, there can be one only.
+    /// Whether packets state their sizes: without that, there can be only one.
     pub(super) has_total: bool,
     pub(super) has_content: bool,
-    /// Whether packets tell the time at which they begin.
+    /// Whether packets state the time at which they begin.
     pub(super) has_begin: bool,
-    /// The largest size that packets can tell, in bits.
+    /// The largest size that packets can state, in bits.
     pub(super) most_bits: u64,
     /// Bits of the time at the packet's end, where these are not all.
     pub(super) end_bits: Option<u32>,
@@ -107,7 +107,7 @@ impl Encoder {
         })
     }
 
-    /// Whether the clock of a packet goes on from the one before it, where it does not tell all
+    /// Whether the clock of a packet goes on from the one before it, where it does not contain all
     /// of it.
     pub(super) fn carries_clock(&self) -> bool {
         self.class.dialect != Dialect::Ctf2

@@ -22,10 +22,10 @@ pub enum WriteError {
         problem: String,
     },
     /// The stream class, event class or place asked for does not exist, the time goes back, and
-    /// the like: told in words.
+    /// the like: described in words.
     Misuse(String),
     /// Events at the end of a packet are taken back: the last of them ends within a byte, and packets
-    /// do not tell the size of their content, so that readers would look for another one behind it.
+    /// do not state the size of their content, so that readers would look for another one behind it.
     LeftOut {
         /// How many.
         events: u64,

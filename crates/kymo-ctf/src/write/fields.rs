@@ -6,16 +6,16 @@ use kymo_model::{FieldId, Visitor, Wide};
 
 use super::encode::{Encode, Expected};
 
-/// A field's identifier where it does not matter: the order tells which field it is.
+/// A field's identifier where it does not matter: the order determines which field it is.
 const NEXT: FieldId = FieldId(0);
 
 /// Takes the values of an event, one after the other, in the order of its class: common context,
 /// context of the class, payload. Their structures begin and end by themselves; those within them
-/// are [told](Self::structure).
+/// are [given explicitly](Self::structure).
 ///
 /// What is given for a compound is given by a function that hands back what it was handed.
 ///
-/// The first value that does not fit its field is told by the error of the event, which is then
+/// The first value that does not fit its field is reported by the error of the event, which is then
 /// not written.
 ///
 /// ```
@@ -75,7 +75,7 @@ impl<'f, 'e> Fields<'f, 'e> {
         self
     }
 
-    /// An integer of more than 64 bits, as many as its field has; smaller ones are taken by
+    /// Adds an integer of more than 64 bits, the size of its field; smaller ones are accepted by
     /// [`uint`](Self::uint) and [`sint`](Self::sint).
     pub fn wide(&mut self, value: Wide<'_>) -> &mut Self {
         self.next().wide(NEXT, value);

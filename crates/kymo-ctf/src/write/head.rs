@@ -18,7 +18,7 @@ const ALL_LEB128: u32 = 10;
 #[derive(Clone, Debug, Default)]
 pub struct Members {
     named: HashMap<String, Vec<(FieldId, Token)>>,
-    /// Values as they were decoded, and the schema whose fields they are of.
+    /// The decoded values, and the schema that their fields belong to.
     decoded: Values,
     schema: std::sync::Arc<Schema>,
     /// Whether what is not given is zero.
@@ -33,7 +33,7 @@ impl Members {
     }
 
     /// Values of another packet or header, which count where nothing was [set](Self::set); what
-    /// they do not tell is zero.
+    /// they do not contain is zero.
     pub fn decoded(&mut self, schema: &std::sync::Arc<Schema>) -> &mut Values {
         self.zeros = true;
         if !std::sync::Arc::ptr_eq(&self.schema, schema) {
@@ -131,7 +131,7 @@ fn fill(
             Expected::BeginStruct(field) => {
                 // A structure that holds what the writer knows is gone through.
                 match given(members, schema, field) {
-                    Some(tokens) if !encode.struct_has_roles() => tell(encode, tokens),
+                    Some(tokens) if !encode.struct_has_roles() => report(encode, tokens),
                     _ => encode.begin_struct(field),
                 }
             }
@@ -140,7 +140,7 @@ fn fill(
                     continue;
                 }
                 match given(members, schema, field) {
-                    Some(tokens) => tell(encode, tokens),
+                    Some(tokens) => report(encode, tokens),
                     None if members.zeros => zero(encode, field),
                     None => encode.fail(field, "it is not given: set this member of the header"),
                 }
@@ -150,18 +150,18 @@ fn fill(
                     continue;
                 }
                 match given(members, schema, field) {
-                    Some(tokens) => tell(encode, tokens),
-                    None if members.zeros || encode.told_length() == 0 => {
-                        encode.begin_array(field, encode.told_length());
+                    Some(tokens) => report(encode, tokens),
+                    None if members.zeros || encode.reported_length() == 0 => {
+                        encode.begin_array(field, encode.reported_length());
                     }
                     None => encode.fail(field, "it is not given: set this member of the header"),
                 }
             }
             Expected::BeginOptional(field) => {
-                let (option, selector) = encode.told_option();
+                let (option, selector) = encode.reported_option();
                 encode.begin_optional(field, option.is_some(), selector);
             }
-            Expected::BeginVariant(field) => match encode.told_option() {
+            Expected::BeginVariant(field) => match encode.reported_option() {
                 (Some(option), selector) => encode.begin_variant(field, option as u32, selector),
                 (None, selector) => encode.fail(
                     field,
@@ -187,9 +187,9 @@ fn given<'m>(
     }
 }
 
-fn tell(encode: &mut Encode<'_>, tokens: &[(FieldId, Token)]) {
+fn report(encode: &mut Encode<'_>, tokens: &[(FieldId, Token)]) {
     for (field, token) in tokens {
-        token.tell(*field, encode);
+        token.report(*field, encode);
     }
 }
 
@@ -199,7 +199,7 @@ fn zero(encode: &mut Encode<'_>, field: FieldId) {
         Op::F128(_) => encode.float128(field, 0),
         Op::Text(_) | Op::WideText { .. } | Op::SizedText { .. } => encode.text(field, b""),
         Op::Blob { .. } => {
-            let length = encode.told_length();
+            let length = encode.reported_length();
             // No more than a header can reasonably hold: what is longer is refused.
             encode.blob(field, &vec![0; length.min(1 << 16) as usize]);
         }
@@ -213,7 +213,7 @@ fn zero(encode: &mut Encode<'_>, field: FieldId) {
 ///
 /// A header may have several forms: tracers write a short one and, where the number of the class
 /// or the time since the event before do not fit, a longer one. The selectors of these forms are
-/// tried in turn, the natural one first, until a reader would get back what is to be told.
+/// tried in turn, the natural one first, until a reader would get back what is to be written.
 #[derive(Debug, Default)]
 pub(super) struct Forms {
     /// Numbers that select what else is in the header: position of the instruction, and an
@@ -224,9 +224,9 @@ pub(super) struct Forms {
 /// How many combinations of selectors are tried.
 const MOST_FORMS: usize = 256;
 
-/// What an event header shall tell.
+/// What an event header must express.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct Reported {
     pub id: u64,
     /// Full ticks, where the stream has a clock.
     pub ticks: Option<u64>,
@@ -269,16 +269,16 @@ impl Forms {
         ways.min(MOST_FORMS)
     }
 
-    /// Writes a header in one of the ways; whether a reader would get back what is to be told.
+    /// Writes a header in one of the ways; returns whether a reader would get back what was to be written.
     pub(super) fn write(
         &self,
         form: usize,
         encode: &mut Encode<'_>,
-        told: &Told,
+        reported: &Reported,
         members: &Members,
     ) -> bool {
         let mut id = 0;
-        let mut clock = Ticks(told.clock);
+        let mut clock = Ticks(reported.clock);
         let mut fits = true;
         let mut left = form;
         let mut chosen = |position: usize| {
@@ -300,9 +300,9 @@ impl Forms {
                 }
             }
             let selector = chosen(encode.position());
-            let value = match (selector, is_id, clock_bits, told.ticks) {
+            let value = match (selector, is_id, clock_bits, reported.ticks) {
                 (Some(selector), ..) => selector,
-                (None, true, ..) => told.id,
+                (None, true, ..) => reported.id,
                 (None, false, Some(_), Some(ticks)) => {
                     let bytes = leb128_bytes(clock, ticks);
                     encode.low_bits(ticks, bytes);
@@ -332,7 +332,7 @@ impl Forms {
             }
             true
         });
-        fits && id == told.id && told.ticks.is_none_or(|ticks| ticks == clock.0)
+        fits && id == reported.id && reported.ticks.is_none_or(|ticks| ticks == clock.0)
     }
 }
 

@@ -1,4 +1,4 @@
-//! LTTng's index files, version 1.1: their layout is told where they are
+//! LTTng's index files, version 1.1: their layout is described where they are
 //! [read](crate::trace).
 
 use super::sink::PacketInfo;

@@ -31,10 +31,10 @@ fn lay_out_here(trace: &mut TraceClass, order: Option<ByteOrder>, packed: bool) 
         // aligned.
         packed: packed && has_one_order(class, native, to),
     };
-    let by_header = tells_content(&trace.packet_header);
+    let by_header = reports_content(&trace.packet_header);
     for stream in &mut trace.streams {
-        // Where packets do not tell where their content ends, events must end with a byte.
-        let packed = packed && (by_header || tells_content(&stream.packet_context));
+        // If packets do not state where their content ends, events must end with a byte.
+        let packed = packed && (by_header || reports_content(&stream.packet_context));
         let of_events = stream
             .events
             .iter_mut()
@@ -53,8 +53,8 @@ fn lay_out_here(trace: &mut TraceClass, order: Option<ByteOrder>, packed: bool) 
     }
 }
 
-/// Whether a structure of packets tells where their content ends.
-fn tells_content(class: &Option<FieldClass>) -> bool {
+/// Whether a structure of packets states where their content ends.
+fn reports_content(class: &Option<FieldClass>) -> bool {
     let class = class.as_ref();
     class.is_some_and(|class| class.has_role(Role::PacketContentLength))
 }
@@ -70,20 +70,20 @@ pub fn widen_begins(trace: &mut TraceClass) {
     }
 }
 
-/// Gives times all of their bits that could not be told where packets and events before them are
-/// left out. Events may keep few bits where another packet can begin with any of them and tell all.
+/// Gives all of their bits to times that could not be determined where packets and events before them are
+/// left out. Events may keep few bits where another packet can begin with any of them and state all.
 /// Which stream classes have other events so, a line each.
 pub fn widen_times(trace: &mut TraceClass) -> Vec<String> {
     widen_begins(trace);
-    let by_header = tells_content(&trace.packet_header);
+    let by_header = reports_content(&trace.packet_header);
     let mut lines = Vec::new();
     for stream in trace.streams.iter_mut().filter(|of| of.clock.is_some()) {
         let context = stream.packet_context.as_mut();
-        let tells_begin = context.is_some_and(|context| {
+        let reports_begin = context.is_some_and(|context| {
             widen(context, Role::PacketEndTimestamp);
             context.has_role(Role::DefaultClockTimestamp)
         });
-        let can_split = tells_begin && (by_header || tells_content(&stream.packet_context));
+        let can_split = reports_begin && (by_header || reports_content(&stream.packet_context));
         if let Some(header) = &mut stream.event_header
             && !can_split
             && most_bits(header, Role::DefaultClockTimestamp).is_some_and(|bits| bits < 64)
@@ -108,8 +108,8 @@ fn most_bits(class: &FieldClass, role: Role) -> Option<u32> {
     having.map(|(_, class)| bits(class)).max()
 }
 
-/// Gives the sizes that packets tell all of their bits: where more lies before the events than in the
-/// recording, few bits could not tell the size of a packet with a single event.
+/// Gives all of their bits to the sizes that packets state: where more lies before the events than in the
+/// recording, few bits could not hold the size of a packet with a single event.
 pub fn widen_sizes(stream: &mut StreamClass) {
     if let Some(context) = &mut stream.packet_context {
         widen(context, Role::PacketTotalLength);

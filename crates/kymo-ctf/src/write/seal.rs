@@ -13,7 +13,7 @@ use kymo_io::in_threads;
 /// The bytes of packets that wait to be sealed together, beyond which no more are waited for.
 const MOST_WAITING: usize = 8 << 20;
 
-/// So many packets wait for each thread: they take unequally long.
+/// Number of packets that wait for each thread: sealing takes unequally long.
 const FOR_EACH: usize = 4;
 
 /// Seals the packets of a stream.
@@ -81,7 +81,7 @@ impl Sealing {
             self.threads.get(),
             new_part,
             |done, number| {
-                // Nobody else takes this number.
+                // No other thread takes this number.
                 let mut packet = packets[number]
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);

@@ -58,7 +58,7 @@ pub struct StreamSink<W, I = W> {
 }
 
 impl<W: Write, I: Write> StreamSink<W, I> {
-    /// A stream that is written to `data`, and its packets told to `index`, as LTTng does in files
+    /// A stream that is written to `data`, with its packets listed in `index`, as LTTng does in files
     /// of version 1.1.
     ///
     /// # Errors

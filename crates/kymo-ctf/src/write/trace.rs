@@ -18,7 +18,7 @@ use crate::metadata::rfc;
 use crate::secure::{self, Compression, Nonce, Protection};
 use crate::trace::METADATA_NAME;
 
-/// Metadata of more bytes is not compressed, since readers decompress only so much.
+/// Larger metadata is not compressed, since readers limit what they decompress.
 const MOST_COMPRESSED: usize = 32 << 20;
 
 /// The directory of LTTng's index files.
@@ -62,7 +62,7 @@ impl TraceWriter {
     }
 
     /// The same with metadata in a packet that is secured as those of the streams are, if the trace is one of RFC
-    /// v1.1: encrypted, nobody without the key can read it, nor rename an event unnoticed.
+    /// v1.1: if encrypted, it cannot be read without the key, and an event cannot be renamed unnoticed.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl TraceWriter {
     ///
     /// # Errors
     ///
-    /// Where there is none, or several stream classes have one.
+    /// If there is no such event class, or several stream classes have one.
     pub fn event(&self, name: &str) -> Result<EventId, WriteError> {
         let streams = 0..self.encoder.class.streams.len();
         let mut events = streams.filter_map(|stream| self.encoder.event(stream, name));
@@ -140,12 +140,12 @@ impl TraceWriter {
 
     /// A new stream, in a file of this name. Streams may be written by several threads.
     ///
-    /// In RFC v1.1, names tell the section: `name` is not used there, but the section's own and the
+    /// In RFC v1.1, names identify the section: `name` is not used there, but the section's own and the
     /// number of the stream.
     ///
     /// # Errors
     ///
-    /// Where the name is no name of a file or was used before, there is no such stream class, or
+    /// If the name is not a valid file name or was used before, the stream class does not exist, or
     /// the file cannot be made.
     pub fn stream(
         &mut self,
@@ -156,7 +156,7 @@ impl TraceWriter {
         self.stream_through(stream_class, name, options, |file| file)
     }
 
-    /// A new [stream](Self::stream) whose packets go through another sink to the file.
+    /// A new [stream](Self::stream) whose packets pass through another sink to the file.
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ impl TraceWriter {
     }
 }
 
-/// Metadata of RFC v1.1 in one packet: of several, somebody could take one away.
+/// Metadata of RFC v1.1 in a single packet: if there were several, an attacker could remove one.
 fn sealed_metadata(
     text: &str,
     order: ByteOrder,

@@ -2,7 +2,7 @@
 
 use kymo_model::{FieldId, Schema, Visitor, Wide};
 
-/// A value, or a part of one, as a [`Visitor`] is told of it.
+/// A value, or a part of one, as it is reported to a [`Visitor`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Token {
     /// An unsigned integer.
@@ -24,7 +24,7 @@ pub enum Token {
     Float128(u128),
     /// A truth value.
     Bool(bool),
-    /// Bits that are no number.
+    /// Bits that are not a number.
     Bits(u64),
     /// Text.
     Text(Vec<u8>),
@@ -49,8 +49,8 @@ pub enum Token {
 }
 
 impl Token {
-    /// Tells a visitor.
-    pub fn tell<V: Visitor>(&self, field: FieldId, visitor: &mut V) {
+    /// Reports it to a visitor.
+    pub fn report<V: Visitor>(&self, field: FieldId, visitor: &mut V) {
         match self {
             Self::Uint(value) => visitor.uint(field, *value),
             Self::Sint(value) => visitor.sint(field, *value),
@@ -100,7 +100,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Forgets all of them.
+    /// Removes all values.
     pub fn clear(&mut self) {
         self.tokens.clear();
     }
@@ -110,10 +110,10 @@ impl Values {
         &self.tokens
     }
 
-    /// Tells a visitor of all of them.
-    pub fn tell<V: Visitor>(&self, visitor: &mut V) {
+    /// Reports all of them to a visitor.
+    pub fn report<V: Visitor>(&self, visitor: &mut V) {
         for (field, token) in &self.tokens {
-            token.tell(*field, visitor);
+            token.report(*field, visitor);
         }
     }
 

@@ -22,7 +22,7 @@ static BUILT_IN: &[u8] = include_bytes!("../../fonts/DejaVuSansMono.ttf");
 /// The glyphs of printable ASCII in DejaVu Sans Mono, from the space on; they have the same advance.
 const BUILT_IN_ASCII: std::ops::RangeInclusive<u32> = 3..=97;
 
-/// Hinting is prepared for so many sizes at once.
+/// Maximum number of sizes for which hinting is prepared at the same time.
 const MOST_SIZES: usize = 32;
 
 /// The largest font file that is read; fonts of all of Chinese have some 20 MB.
@@ -84,7 +84,7 @@ pub(crate) struct Glyph {
 }
 
 impl Glyph {
-    /// The outline as a path of points that `at` moves. Quadratic curves become cubic ones, whose
+    /// The outline as a path of points moved by `at`. Quadratic curves become cubic ones, whose
     /// control points `third` places: it is given coordinates of an end and of the control point.
     pub(crate) fn path(
         &self,
@@ -423,7 +423,7 @@ impl Face {
 mod tests {
     use super::*;
 
-    /// With `KYMO_WRITE_GLYPHS` in the environment, the file is written anew.
+    /// If `KYMO_WRITE_GLYPHS` is set in the environment, the file is rewritten.
     #[test]
     fn prepared_outlines_are_those_of_the_font() {
         let face = Face::built_in();

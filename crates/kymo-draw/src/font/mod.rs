@@ -102,7 +102,7 @@ type Turned = (FaceId, GlyphKey, [u64; 2]);
 /// character that the font lacks.
 ///
 /// Faces, outlines and pixels of glyphs are kept, so a program that renders many pictures should use one
-/// value for all of them, and call [`Fonts::trim`] now and then.
+/// value for all of them, and call [`Fonts::trim`] occasionally.
 pub struct Fonts {
     state: Mutex<State>,
 }

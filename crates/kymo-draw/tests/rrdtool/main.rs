@@ -68,7 +68,7 @@ struct Rrdtool {
 }
 
 impl Rrdtool {
-    /// `None` if there is no rrdtool whose pictures are known.
+    /// `None` if there is no rrdtool with known pictures.
     fn find() -> Option<Rrdtool> {
         let version = Command::new("rrdtool").arg("--version").output().ok()?;
         let font = Path::new("/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf");

@@ -59,7 +59,7 @@ fn path(steps: &str) -> Path {
     path
 }
 
-/// Each symbol's outline with its character, by rendering all of them.
+/// The outline of each symbol with its character, found by rendering all of them.
 fn calibration(fonts: &Fonts, zoom: f64) -> HashMap<String, Shown> {
     let mut found = HashMap::new();
     let characters: String = (' '..='~').collect();

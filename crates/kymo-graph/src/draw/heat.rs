@@ -9,7 +9,7 @@ use crate::units;
 /// Width of the distribution.
 const SIDE: f64 = 110.0;
 
-/// From few to many, on a light and on a dark background: one hue, lightness alone tells how many.
+/// From few to many, on a light and on a dark background: one hue, lightness alone shows how many.
 const LIGHT: [u32; 5] = [
     0xdbe9_f6ff,
     0x9eca_e1ff,

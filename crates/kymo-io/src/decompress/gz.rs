@@ -9,7 +9,7 @@ use flate2::bufread::GzDecoder;
 use super::{Compression, cut, damaged};
 use crate::spool::Spool;
 
-/// Decodes all members. Tells what is lost if they are damaged.
+/// Decodes all members. Returns what is lost if they are damaged.
 pub(super) fn decode(bytes: &[u8], out: &mut Spool) -> io::Result<Option<String>> {
     let mut rest = bytes;
     let mut buffer = vec![0; 1 << 17];

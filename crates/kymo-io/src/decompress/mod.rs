@@ -15,7 +15,7 @@ use crate::spool::Spool;
 /// Files that were compressed more often than this are left as they are.
 const MOST_LAYERS: usize = 4;
 
-/// The bytes at the beginning of a file that tell whether it is compressed.
+/// The number of bytes at the beginning of a file that show whether it is compressed.
 pub const LONGEST_MAGIC: usize = 4;
 
 /// How a file is compressed.
@@ -106,7 +106,7 @@ pub fn stem(path: &Path) -> Option<String> {
     Some(path.file_stem()?.to_string_lossy().into_owned())
 }
 
-/// What is told of content that ends before its time.
+/// The message about content that ends too early.
 fn cut(at: u64, decoded: u64) -> String {
     format!(
         "the compressed file is cut off at byte {at}: what comes after the first {decoded} bytes of its \
@@ -114,7 +114,7 @@ fn cut(at: u64, decoded: u64) -> String {
     )
 }
 
-/// What is told of content that cannot be decoded from some place on.
+/// The message about content that cannot be decoded beyond some place.
 fn damaged(at: u64, decoded: u64, why: impl std::fmt::Display) -> String {
     format!(
         "the compressed file is damaged near byte {at} ({why}): what comes after the first {decoded} bytes \

@@ -127,7 +127,7 @@ fn what_is_before_a_cut_is_read() {
 }
 
 #[test]
-fn damage_is_told() {
+fn damage_is_reported() {
     let text = text(1_000);
     let mut file = gz(&text);
     let crc = file.len() - 8;

@@ -14,16 +14,16 @@ use crate::spool::Spool;
 /// What a frame begins with.
 pub(super) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// A thread keeps so many bytes of its frame until those before it are written.
+/// Maximum bytes of a frame that a thread keeps until those before it are written.
 const AHEAD: usize = 16 << 20;
 
 /// More threads are of no use: one alone writes.
 const MOST_THREADS: usize = 8;
 
-/// So much of a frame is decoded at a time.
+/// Bytes of a frame that are decoded at a time.
 const STEP: usize = 1 << 20;
 
-/// Decodes all frames. Tells what is lost if they are damaged.
+/// Decodes all frames. Returns what is lost if they are damaged.
 pub(super) fn decode(bytes: &[u8], out: &mut Spool) -> io::Result<Option<String>> {
     let mut ahead = Frames { bytes, at: 0 };
     let several = ahead.by_ref().take(2).count() > 1;
@@ -176,7 +176,7 @@ fn end_of_blocks(frame: &[u8], mut at: usize, has_checksum: bool) -> Option<usiz
 struct Shared<'a> {
     bytes: &'a [u8],
     state: Mutex<State<'a>>,
-    /// Whose turn it is has changed.
+    /// Signals that the turn has passed to another frame.
     turned: Condvar,
 }
 
@@ -361,15 +361,15 @@ fn decode_frame(
             }
         }
         if decoder.collect_to_writer(&mut *out).is_err() {
-            // Nobody wants the rest.
+            // The reader does not need the rest.
             return Outcome::Decoded;
         }
     }
     if let Some(why) = failed {
         return Outcome::Failed(why);
     }
-    let told = decoder.get_checksum_from_data();
-    match header.has_checksum && told != decoder.get_calculated_checksum() {
+    let reported = decoder.get_checksum_from_data();
+    match header.has_checksum && reported != decoder.get_calculated_checksum() {
         true => Outcome::WrongChecksum,
         false => Outcome::Decoded,
     }

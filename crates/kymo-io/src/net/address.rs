@@ -15,7 +15,7 @@ pub enum Address {
 
 impl Address {
     /// Reads `unix:PATH`, `/PATH`, `HOST`, `HOST:PORT` or `[IPv6]:PORT`, where `port` is the one to assume.
-    /// `None` where there is no host, the port is no number of 16 bits, or it is not told and there is none to
+    /// `None` if there is no host, the port is not a number of 16 bits, or it is missing and there is none to
     /// assume. Names of ports are not looked up.
     pub fn parse(text: &str, port: Option<u16>) -> Option<Self> {
         if let Some(path) = text.strip_prefix("unix:") {
@@ -24,7 +24,7 @@ impl Address {
         if text.starts_with('/') {
             return Some(Self::Unix(text.into()));
         }
-        let (host, told) = match text.strip_prefix('[') {
+        let (host, reported) = match text.strip_prefix('[') {
             Some(rest) => rest.split_once(']')?,
             None => match text.find(':') {
                 // One colon, and not the many of IPv6.
@@ -32,9 +32,9 @@ impl Address {
                 _ => (text, ""),
             },
         };
-        let port = match told.strip_prefix(':') {
-            Some(told) => told.parse().ok(),
-            None if told.is_empty() => port,
+        let port = match reported.strip_prefix(':') {
+            Some(reported) => reported.parse().ok(),
+            None if reported.is_empty() => port,
             None => None,
         };
         (!host.is_empty()).then_some(())?;

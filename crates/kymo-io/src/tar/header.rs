@@ -30,9 +30,9 @@ impl<'a> Header<'a> {
             let others = (0..BLOCK).filter(|at| !blank.contains(at));
             others.map(|at| value(block[at])).sum::<i64>() + 8 * i64::from(b' ')
         };
-        let told = i64::try_from(octal(&block[blank.clone()])?).ok()?;
+        let reported = i64::try_from(octal(&block[blank.clone()])?).ok()?;
         // Some old programs added signed bytes.
-        (told == sum(false) || told == sum(true)).then_some(Self(block))
+        (reported == sum(false) || reported == sum(true)).then_some(Self(block))
     }
 
     fn kind(&self) -> u8 {
@@ -235,7 +235,7 @@ impl<'a> Members<'a> {
                 .link
                 .take()
                 .unwrap_or_else(|| header.link().to_vec());
-            // Old archives tell directories by their names.
+            // Old archives mark directories by their names.
             let is_directory = name.ends_with(b"/");
             let is_long = name.len() > MOST_NAME || link.len() > MOST_NAME;
             let kind = match kind {
@@ -260,7 +260,7 @@ impl<'a> Members<'a> {
                 _ if is_directory => Kind::Directory,
                 _ => Kind::File,
             };
-            // Some programs tell the size of what a link leads to.
+            // Some programs record the size of a link's target.
             let length = match kind {
                 Kind::File | Kind::Unsupported(_) => length,
                 Kind::Directory if header.kind() == b'D' => length,

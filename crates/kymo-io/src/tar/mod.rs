@@ -20,16 +20,16 @@ pub use write::write_directory;
 
 use crate::{Bytes, Entry, EntryKind, ReadAt};
 
-/// An archive has up to so many members and directories.
+/// Maximum number of members and directories of an archive.
 pub const MOST_MEMBERS: usize = 1 << 20;
 
 /// Directories are nested up to so deep.
 const MOST_DEPTH: usize = 64;
 
-/// So many links are followed to find one member.
+/// Maximum number of links that are followed to find one member.
 const MOST_LINKS: usize = 40;
 
-/// The damage of so many members is told one by one.
+/// The number of members whose damage is reported individually.
 const MOST_DAMAGE: usize = 100;
 
 /// Whether a file begins as a tar archive does: with the header of a member, of which the checksum is right.
@@ -70,7 +70,7 @@ const ROOT: usize = 0;
 impl Archive {
     /// The archive in some bytes. `path` is the way to it, with which the paths of its members begin.
     ///
-    /// What is damaged, or cannot be shown as a file, is left out, and told by [`Archive::damage`].
+    /// What is damaged, or cannot be shown as a file, is left out, and reported by [`Archive::damage`].
     ///
     /// # Errors
     ///
@@ -81,10 +81,10 @@ impl Archive {
         while let Some(member) = members.next()? {
             if let Err(why) = archive.add(&member)? {
                 let name = member.path.display();
-                archive.tell(format!("the member `{name}` is left out: {why}"));
+                archive.report(format!("the member `{name}` is left out: {why}"));
             } else if let Some(lost) = member.lost() {
                 let name = member.path.display();
-                archive.tell(format!(
+                archive.report(format!(
                     "the archive is cut off: the last {lost} bytes of its member `{name}` are missing"
                 ));
             }
@@ -228,7 +228,7 @@ impl Archive {
         }
     }
 
-    fn tell(&mut self, damage: String) {
+    fn report(&mut self, damage: String) {
         match self.damage.len() {
             ..MOST_DAMAGE => self.damage.push(damage),
             MOST_DAMAGE => self

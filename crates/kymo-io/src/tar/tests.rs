@@ -184,7 +184,7 @@ fn links_stay_within_the_archive() {
 }
 
 #[test]
-fn damage_is_told_and_the_rest_read() {
+fn damage_is_reported_and_the_rest_read() {
     let whole = [
         member("one", b'0', &[1; 600]),
         member("two", b'0', &[2; 600]),
@@ -215,7 +215,7 @@ fn damage_is_told_and_the_rest_read() {
 }
 
 #[test]
-fn what_is_not_supported_is_told() {
+fn what_is_not_supported_is_reported() {
     let mut sparse = header(b"sparse", b'S', 512, b"");
     sparse[482] = 1;
     let mut map = vec![0; BLOCK];

@@ -70,7 +70,7 @@ pub struct Status {
     pub metadata: u64,
     /// Packets that could not be had.
     pub lost_packets: u64,
-    /// Whether so much waits to be consumed that nothing is asked for.
+    /// Whether so much data waits to be consumed that no more is requested.
     pub is_full: bool,
     /// Whether nothing more comes.
     pub is_ended: bool,

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_told() {
+    fn padding_is_reported() {
         let pair = Struct::new("pair")
             .member("c", CType::Char)
             .member("d", CType::Double);

@@ -73,7 +73,7 @@ impl std::error::Error for ParseError {}
 ///
 /// # Errors
 ///
-/// Where the text is no C, declares no struct, or has what is not read: bit-fields, functions,
+/// If the text is not C, declares no struct, or contains what is not supported: bit-fields, functions,
 /// packed structs, `long double`.
 pub fn parse(text: &str) -> Result<Vec<Struct>, ParseError> {
     let mut lexer = Lexer::new(text);

@@ -11,7 +11,7 @@ const QUIET: u64 = 0x7ff8_0000_0000_0000;
 const NEGATIVE_QUIET: u64 = 0xfff8_0000_0000_0000;
 /// All bits but the sign.
 const FULL: u64 = 0x7fff_ffff_ffff_ffff;
-/// What MIPS computes, where the first bit of the fraction tells a signalling NaN.
+/// What MIPS computes, where the first bit of the fraction marks a signalling NaN.
 const MIPS_QUIET: u64 = 0x7ff7_ffff_ffff_ffff;
 /// What PA-RISC computes, where that is so as well.
 const PARISC_QUIET: u64 = 0x7ff4_0000_0000_0000;

@@ -155,7 +155,7 @@ fn point(bytes: &[u8], shape: Shape) -> Result<Point, Damaged> {
     Ok(point)
 }
 
-/// Adds an attribute whose value is a text, a number, or true or false.
+/// Adds an attribute whose value is a text, a number or a boolean.
 fn add_attribute(bytes: &[u8], attributes: &mut Vec<Attribute>) -> Result<(), Damaged> {
     let (mut name, mut value) = (&b""[..], Vec::new());
     each(bytes, |number, field| {

@@ -26,7 +26,7 @@ pub struct AggregatorOptions {
     pub most_names: usize,
     /// Bytes of the values of all sets and timers in an interval.
     pub most_value_bytes: usize,
-    /// After so many intervals without a value, a name is forgotten.
+    /// Number of intervals without a value after which a name is forgotten.
     pub idle_flushes: u32,
 }
 
@@ -84,7 +84,7 @@ struct Timer {
     count: f64,
 }
 
-/// What tells the names of one type from those of others.
+/// What distinguishes the names of one type from those of others.
 fn group(metric: Metric) -> u8 {
     match metric {
         Metric::Counter => b'c',
@@ -286,7 +286,7 @@ impl<S: Sink> Output<'_, S> {
             self.put(key, "timers", suffix, value);
         }
         for percentile in percentiles {
-            // As many as StatsD takes: the nearest number, halves up.
+            // As many as StatsD uses: the nearest number, with halves rounded up.
             let within = (percentile / 100.0 * count as f64 + 0.5).floor() as usize;
             let within = &values[..within.min(count)];
             let Some(upper) = within.last() else {

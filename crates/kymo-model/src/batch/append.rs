@@ -58,7 +58,7 @@ struct Part<'a, T> {
 }
 
 impl Batch {
-    /// Appends runs of rows of sources whose columns are of the same schema. `no_time` stands for no time.
+    /// Appends runs of rows of sources whose columns have the same schema. `no_time` marks rows without a time.
     ///
     /// # Panics
     ///
@@ -271,11 +271,11 @@ impl Column {
     }
 }
 
-/// A part of up to so many values is copied as a block of fixed size, which takes no call; what is too much of it is
+/// Maximum number of values of a part that is copied as a block of fixed size, without a call; any excess is
 /// overwritten by the next one, or taken off again.
 pub(super) const SHORT: usize = 8;
 
-/// Appends parts, which have so many values together.
+/// Appends parts, which have `all` values in total.
 fn put<'a, T: Copy + Default + 'a>(
     to: &mut Vec<T>,
     all: usize,

@@ -12,7 +12,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// So many bits of one value.
+    /// A bitmap of `len` bits of the same value.
     pub fn repeat(bit: bool, len: usize) -> Self {
         let mut bytes = vec![if bit { 0xff } else { 0 }; len.div_ceil(8)];
         if let Some(last) = bytes.last_mut()
@@ -48,7 +48,7 @@ impl Bitmap {
         self.len
     }
 
-    /// Whether there is no bit.
+    /// Whether there are no bits.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

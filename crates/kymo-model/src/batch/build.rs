@@ -252,7 +252,7 @@ impl Columns {
         self.table.columns
     }
 
-    /// The fields that it looks at: those of the columns, and those that tell which of their elements are
+    /// The fields that it looks at: those of the columns, and those that determine which of their elements are
     /// meant. Sorted.
     pub fn fields(&self) -> Vec<FieldId> {
         self.targets.fields()
@@ -273,7 +273,7 @@ impl Columns {
     ///
     /// # Panics
     ///
-    /// If there is no such column.
+    /// If the column does not exist.
     #[inline]
     pub fn value(&self, column: usize, row: usize) -> Value<'_> {
         self.table.columns[column].value(row)

@@ -35,7 +35,7 @@ pub enum DataType {
     Text,
     /// Bytes.
     Binary,
-    /// So many bytes each: integers over 64 bits, big-endian.
+    /// This many bytes each: integers over 64 bits, big-endian.
     FixedBinary(usize),
     /// One of some texts that the metadata has: positions in them.
     Dictionary(Arc<[Arc<str>]>),
@@ -55,7 +55,7 @@ pub struct ColumnType {
 }
 
 impl DataType {
-    /// The integer type for so many bits; `None` above 64.
+    /// The integer type of `bits` bits; `None` above 64.
     pub const fn integer(bits: u32, signed: bool) -> Option<Self> {
         Some(match (bits, signed) {
             (0..=8, false) => Self::Uint8,
@@ -127,7 +127,7 @@ impl Strings {
     ///
     /// # Panics
     ///
-    /// If there is no such row.
+    /// If the row does not exist.
     #[inline]
     pub fn get(&self, row: usize) -> &[u8] {
         &self.bytes[self.offsets[row] as usize..self.offsets[row + 1] as usize]
@@ -257,7 +257,7 @@ impl Column {
         )
     }
 
-    /// Whether there is no row.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -298,7 +298,7 @@ impl Column {
             .map_or(0, |bits| bits.as_bytes().len())
     }
 
-    /// The value of a row. Of a list it tells the length, of a structure that it is there.
+    /// The value of a row. For a list it gives the length, for a structure that it is present.
     #[inline]
     pub fn value(&self, row: usize) -> Value<'_> {
         if let Some(validity) = &self.validity
@@ -438,7 +438,7 @@ impl Column {
         }
     }
 
-    /// Appends a text; tells whether something in it was not UTF-8, and replaced.
+    /// Appends a text; returns whether something in it was not UTF-8 and was replaced.
     #[inline]
     pub(super) fn push_text(&mut self, text: &[u8]) -> bool {
         match &mut self.data {
@@ -505,7 +505,7 @@ impl Column {
         self.push_text(value.to_string().as_bytes());
     }
 
-    /// Gives so many rows the value of the only one that there is.
+    /// Repeats the only value, so that there are `rows` rows.
     pub(super) fn repeat(&mut self, rows: usize) {
         if self.validity.is_some() {
             self.validity = Some(Bitmap::repeat(self.value(0) != Value::Missing, rows));
@@ -520,7 +520,7 @@ impl Column {
         );
     }
 
-    /// Ends a list or a structure, whose parts have been appended to its items or members.
+    /// Ends a list or a structure after its parts have been appended to its items or members.
     pub(super) fn end_compound(&mut self) {
         match &mut self.data {
             ColumnData::List { offsets, items } => offsets.push(items.len() as i32),

@@ -7,7 +7,7 @@ use kymo_text::Line;
 
 use crate::{FieldId, Kind, Schema};
 
-/// A compound within so many others is one text.
+/// Nesting depth from which on a compound is a single text.
 pub(super) const MOST_LEVELS: usize = 32;
 
 /// Whether a field is one text at a level.

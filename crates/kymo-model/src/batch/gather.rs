@@ -40,7 +40,7 @@ pub enum Layout {
     Number(Number),
     /// A text up to a zero byte.
     Text,
-    /// A text of so many bytes, or up to a zero byte in them.
+    /// A text of this many bytes, or up to the first zero byte in them.
     SizedText(usize),
 }
 
@@ -48,7 +48,7 @@ pub enum Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// What it is counted from: 0 stands for where the fields of the event begin, and `n` for where the `n`-th of those
-    /// ends whose size varies.
+    /// of variable size ends.
     pub base: usize,
     /// What that is aligned to, in bytes, less one.
     pub mask: usize,
@@ -138,7 +138,7 @@ impl Columns {
     ///
     /// # Panics
     ///
-    /// If there is no such column.
+    /// If the column does not exist.
     pub fn gather(&mut self, column: usize, bytes: &[u8], bases: &[usize], place: Place) {
         match place.layout {
             Layout::Number(number) => {
@@ -156,7 +156,7 @@ impl Columns {
     ///
     /// # Panics
     ///
-    /// If there is no such column.
+    /// If the column does not exist.
     pub fn gather_each(
         &mut self,
         column: usize,
@@ -186,7 +186,7 @@ impl Columns {
 }
 
 impl Column {
-    /// Appends a row for each of some events: the number so many bytes behind its base. Events that do not have it get
+    /// Appends a row for each of some events: the number `offset` bytes after its base. Events that do not have it get
     /// no value.
     fn gather(&mut self, bytes: &[u8], bases: &[usize], offset: usize, number: Number) {
         let mut values = [0; 64];

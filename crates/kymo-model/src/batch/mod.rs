@@ -38,7 +38,7 @@ pub use self::wanted::{
 };
 use crate::Lost;
 
-/// What identifies a row, whatever is asked for and with whichever options: stable while the recording is.
+/// Identifies a row, independent of the query and its options: stable while the recording is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RowId {
     /// Position of the recording.
@@ -64,7 +64,7 @@ pub struct RowHead {
     pub ticks: Option<u64>,
 }
 
-/// Something that is no event, and where it is among the rows.
+/// Something that is not an event, and its position among the rows.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Notice {
@@ -78,7 +78,7 @@ pub struct Notice {
     pub kind: NoticeKind,
 }
 
-/// What is no event.
+/// Something that is not an event.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum NoticeKind {
@@ -157,7 +157,7 @@ impl Batch {
         self.classes.len()
     }
 
-    /// Whether there is no row.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.classes.is_empty()
     }
@@ -166,7 +166,7 @@ impl Batch {
     ///
     /// # Panics
     ///
-    /// If there is no such row.
+    /// If the row does not exist.
     pub fn id(&self, row: usize) -> RowId {
         assert!(row < self.len(), "there is no row {row}");
         let run = self.ids.partition_point(|&(first, _)| first <= row);
@@ -211,7 +211,7 @@ impl Batch {
         self.columns.get(position)
     }
 
-    /// What came between the rows and is no event.
+    /// What came between the rows and is not an event.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
@@ -225,7 +225,7 @@ impl Batch {
     ///
     /// # Panics
     ///
-    /// If there is no such row.
+    /// If the row does not exist.
     pub fn head(&self, row: usize) -> RowHead {
         let time = match self.times.value(row) {
             crate::Value::Sint(nanos) => Some(Timestamp::from_nanos(nanos)),
@@ -258,7 +258,7 @@ impl Batch {
         }
     }
 
-    /// The same for rows of one chunk, of which `first` tells the recording, stream and chunk: their numbers, which
+    /// The same for rows of one chunk, of which `first` gives the recording, stream and chunk: their numbers, which
     /// ascend, classes, times in nanoseconds, and ticks where they have any. `no_time` stands for no time.
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! Columns against a plain slow model: each value of each row beside what the visitor was told.
+//! Columns against a plain slow model: each value of each row beside what the visitor received.
 
 use std::sync::Arc;
 

@@ -124,7 +124,7 @@ impl Visitor for Columns {
 
     #[inline]
     fn text(&mut self, field: FieldId, text: &[u8]) {
-        // Texts that nobody asks for are decoded all the same: their length is in them.
+        // Unwanted texts are decoded too, because their length is in them.
         if !self.targets.has(field) {
             return;
         }

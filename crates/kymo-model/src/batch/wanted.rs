@@ -15,7 +15,7 @@ pub enum ColumnSource {
     Fields(Vec<Pick>),
     /// The labels of the value of an enumeration, or the flags of a bit map; of an array, those of each element.
     Labels(Pick),
-    /// Nothing: rows have no value unless somebody [puts](super::Columns::put) one.
+    /// Nothing: rows have no value unless the caller [puts](super::Columns::put) one.
     None,
     /// One value that all rows [share](super::Columns::share), given before they are taken.
     Shared,
@@ -87,7 +87,7 @@ pub struct Member {
     pub is_labels: bool,
 }
 
-/// The members of the column of a structure or variant within so many others: one for each of its own, and behind each enumeration
+/// The members of a structure or variant column at depth `level`: one for each of its own, and after each enumeration
 /// its labels.
 pub fn members(schema: &Schema, field: FieldId, level: usize) -> Vec<Member> {
     let children = &schema.field(field).children;

@@ -82,7 +82,7 @@ struct Found<'a> {
     deep: u64,
 }
 
-/// What an event says wrong of itself is no more than that: the file goes on behind it.
+/// Why an event failed. An error in an event affects only that event: the file continues after it.
 enum Failed {
     Json(Wrong),
     Stop(Stop),

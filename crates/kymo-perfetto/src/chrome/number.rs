@@ -23,7 +23,7 @@ pub(super) fn value(word: &[u8]) -> Option<Value<'_>> {
 }
 
 /// A number of microseconds as nanoseconds, to the nearest one, in whatever form it is written;
-/// `None` of what is no number, or more than 64 bits hold.
+/// `None` if it is not a number, or does not fit in 64 bits.
 pub(super) fn nanos(word: &[u8]) -> Option<i64> {
     let (negative, digits) = match word.split_first()? {
         (b'-', rest) => (true, rest),

@@ -28,11 +28,11 @@ use crate::proto::{Fields, Wire, fields, first};
 use crate::recording::Times;
 use crate::tracks::{CounterUnit, Descriptor, Id, name_of};
 
-/// Sequences whose state is kept.
+/// Maximum number of sequences whose state is kept.
 const MOST_SEQUENCES: usize = 1 << 16;
 /// Bytes that one packet of compressed ones may become.
 const MOST_INFLATED: u64 = 64 << 20;
-/// How many times as large as the file all of them together may become, beside that.
+/// Maximum size of all of them together, as a multiple of the file size, in addition to that.
 const MOST_RATIO: u64 = 64;
 
 /// Reads a trace.
@@ -105,7 +105,7 @@ pub(crate) fn read(bytes: &[u8], builder: &mut Builder) -> io::Result<Times> {
     Ok(Times { from_unix_epoch })
 }
 
-/// The sequence of a packet, which may be told behind what needs it.
+/// The sequence of a packet, which may be stated after what needs it.
 fn sequence_of(packet: &[u8], known: u32) -> u32 {
     match known {
         0 => first(packet, packet::SEQUENCE).map_or(0, |wire| wire.uint() as u32),
@@ -116,7 +116,7 @@ fn sequence_of(packet: &[u8], known: u32) -> u32 {
 /// What is found in a trace.
 enum Found<'a> {
     Packet(&'a [u8]),
-    /// A field that is no packet.
+    /// A field that is not a packet.
     Other(u32),
     Damage(FaultCode, &'a str),
 }

@@ -17,7 +17,7 @@ const MOST_EXTRA: usize = 1024;
 /// Names by their numbers.
 pub(super) type Interned = HashMap<u64, Arc<[u8]>>;
 
-/// A clock whose packets say what was added.
+/// A clock whose packets contain increments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SequenceClock {
     pub(super) multiplier: u64,
@@ -26,7 +26,7 @@ pub(super) struct SequenceClock {
     pub(super) value: u64,
 }
 
-/// What is told once for packets that follow.
+/// Values that are stated once for the packets that follow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Defaults {
     pub(super) clock: Option<u64>,
@@ -39,7 +39,7 @@ pub(super) struct Defaults {
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     pub(super) number: u32,
-    /// Whether names that packets rely on have been told.
+    /// Whether the names that packets rely on have been defined.
     pub(super) is_valid: bool,
     pub(super) categories: Interned,
     pub(super) event_names: Interned,
@@ -65,7 +65,7 @@ impl Sequence {
         }
     }
 
-    /// Forgets what was told; the clocks stay. `all` are the bytes of the names of all sequences.
+    /// Forgets what packets have defined; the clocks stay. `all` are the bytes of the names of all sequences.
     pub(super) fn clear(&mut self, all: &mut usize) {
         *all = all.saturating_sub(std::mem::take(&mut self.interned));
         self.is_valid = true;

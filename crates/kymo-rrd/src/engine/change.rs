@@ -19,8 +19,8 @@ pub trait Change {
     /// Those of reading.
     fn row(&mut self, archive: usize, row: u64, values: &mut Vec<Value>) -> Result<(), StoreError>;
 
-    /// Writes so many rows after the current one of an archive, all with the same values, and moves
-    /// the current row to the last of them. There are at most as many as the archive has.
+    /// Writes a number of rows after the current one of an archive, all with the same values, and moves
+    /// the current row to the last of them. The archive has at least that many rows.
     ///
     /// # Errors
     ///
@@ -32,11 +32,11 @@ pub trait Change {
         values: &[Value],
     ) -> Result<(), StoreError>;
 
-    /// Tells that the rows that follow are of points up to this time, in seconds since 1970: the end
+    /// Announces that the rows that follow are of points up to this time, in seconds since 1970: the end
     /// of a step, as rrdtool counts it.
     fn steps_end(&mut self, _end: u64) {}
 
-    /// Tells that what an archive prepares has changed in the state: all of it where a row has ended,
+    /// Announces that what an archive prepares has changed in the state: all of it where a row has ended,
     /// or only the row under way ([`VALUE`](crate::model::Scratch::VALUE) and
     /// [`UNKNOWN_POINTS`](crate::model::Scratch::UNKNOWN_POINTS)). The current row counts as part of it.
     fn prepared(&mut self, _archive: usize, _ended: bool) {}

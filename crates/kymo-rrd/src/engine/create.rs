@@ -10,12 +10,12 @@ use crate::model::{
 };
 use crate::{Text, Time, Value};
 
-/// What a new database shall be.
+/// The definition of a new database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// The version of the native form, 3 to 5.
     pub version: u8,
-    /// The moment before the first update.
+    /// The time before the first update.
     pub start: Time,
     /// Seconds between two primary data points.
     pub step: u64,
@@ -46,7 +46,7 @@ impl Default for Smoothing<'_> {
 }
 
 impl Smoothing<'_> {
-    /// The row of a season of so many at which it is smoothed; 0 of none.
+    /// The row of a season of `rows` rows at which it is smoothed; 0 if there are no rows.
     pub fn row(&self, rows: u64) -> u64 {
         let mask = u64::MAX >> (64 - self.long.bits());
         let hash = self.file_name.iter().fold(0x811c_9dc5, |hash: u64, &byte| {
@@ -119,12 +119,12 @@ impl Season {
     }
 }
 
-/// A database that has had no update. `current_row` tells the first row of each archive, of so many:
+/// A database that has had no update. `current_row` returns the first row of each archive, given its row count:
 /// rrdtool takes any, so that not all files go round at the same time.
 ///
 /// # Errors
 ///
-/// Where there is no data source or archive, a number is zero that cannot be, or a row is not one
+/// If there is no data source or archive, a number is zero that cannot be, or a row is not one
 /// of its archive.
 pub fn create(
     definition: &Definition,

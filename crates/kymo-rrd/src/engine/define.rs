@@ -1,6 +1,6 @@
 //! Definitions as `rrdtool create` takes them, such as `DS:load:GAUGE:600:0:U`.
 //!
-//! They are read as rrdtool 1.7.2 reads them, and what is wrong is told in its words; see
+//! They are read as rrdtool 1.7.2 reads them, and errors are reported in its words; see
 //! `docs/rrd-engine.md` for the little that is refused here only.
 
 use std::fmt;
@@ -45,7 +45,7 @@ pub enum Defined {
 pub struct Origin {
     /// Its name.
     pub name: Text,
-    /// The file, counted from 1; any, if it is not told.
+    /// The file, counted from 1; any, if not specified.
     pub file: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ pub struct Origin {
 const LONGEST_NAME: usize = 19;
 /// The longest text of a limit: more is not looked at.
 const LONGEST_LIMIT: usize = 18;
-/// The part of a season over which is smoothed where a season of its own does not tell.
+/// The part of a season that is smoothed over if a season of its own does not specify one.
 const WINDOW: f64 = 0.05;
 
 impl Definition {
@@ -201,7 +201,7 @@ impl Definition {
         Ok(())
     }
 
-    /// Numbers of rows of so many points.
+    /// Reads a number of rows of `points` points each.
     fn rows<'a>(
         &self,
         parts: &mut Parts<'a, impl Iterator<Item = &'a str>>,
@@ -355,7 +355,7 @@ fn origin_of(text: &str) -> Option<Origin> {
         Some(text) => {
             let (name, index) = text.split_once('[')?;
             let digits = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
-            // What is too large is no file's, as is 0.
+            // Neither 0 nor a number that is too large belongs to a file.
             (
                 name,
                 digits
@@ -428,7 +428,7 @@ fn limit(which: &str, text: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// The place of another archive, of a number counted from 1; none of what is no number.
+/// A link to the archive with a number counted from 1; to none if the text is not a number.
 fn link(text: &str) -> ArchiveLink {
     ArchiveLink(leading(text).saturating_sub(1))
 }
@@ -450,9 +450,9 @@ fn leading(text: &str) -> i64 {
 struct Parts<'a, I> {
     name: &'a str,
     parts: I,
-    /// So many there were, with the name.
+    /// Number of arguments found, including the name.
     found: usize,
-    /// So many there must be at least.
+    /// Minimum number of arguments.
     needed: usize,
 }
 
@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn what_defines_nothing_is_told_in_rrdtools_words() {
+    fn what_defines_nothing_is_reported_in_rrdtools_words() {
         for (text, problem) in [
             ("XX:b", "can't parse argument 'XX:b'"),
             ("DS", "can't parse argument 'DS'"),

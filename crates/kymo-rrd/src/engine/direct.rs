@@ -122,7 +122,7 @@ impl Direct {
         let wide = integer::fits_sint(LATEST, coding.time);
         let inputs = inputs.collect::<Option<Vec<_>>>()?;
         let coding = coding.kind();
-        // Of old versions, whose times have none, nothing is usual.
+        // Old versions have no microseconds in their times, so none of their databases counts as usual.
         let micros = layout.micros()? - live;
         let (archives, pointers) = (layout.archive_state(0, 0) - live, layout.pointer(0) - live);
         // Numbers that are words are found by their index.
@@ -413,7 +413,7 @@ fn slots_of(slots: &mut Slots) -> &mut [[u8; SLOT]] {
 }
 
 impl Ring {
-    /// Goes on to the next row, in which so many values are. Tells where it is in the file.
+    /// Goes on to the next row, which has this number of values. Returns where it is in the file.
     #[inline]
     fn next_row<N: Numbers>(&mut self, values: usize, numbers: N, pointers: &mut [u8]) -> u64 {
         self.end += self.seconds;

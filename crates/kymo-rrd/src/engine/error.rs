@@ -13,9 +13,9 @@ use crate::{Text, Time, file::portable};
 pub enum StoreError {
     /// Reading or writing failed.
     Io(io::Error),
-    /// A portable file is damaged, or cannot hold what it shall.
+    /// A portable file is damaged, or cannot hold the new content.
     Portable(portable::Error),
-    /// A native file is damaged, or cannot hold what it shall.
+    /// A native file is damaged, or cannot hold the new content.
     Native(fault::Error),
 }
 

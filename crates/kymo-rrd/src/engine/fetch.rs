@@ -181,7 +181,7 @@ impl<'a> Fetched<'a> {
     fn values(&self, begin: i64, end: i64, source: usize) -> impl Iterator<Item = f64> + '_ {
         let step = self.step as i64;
         let row = |time: i64| (time - self.oldest) / step;
-        // A row that ends at the beginning is none of them.
+        // A row that ends at the beginning is not included.
         let first = row((begin + step).max(self.oldest));
         let last = row(end.min(self.newest()));
         (first..=last).filter_map(move |row| {

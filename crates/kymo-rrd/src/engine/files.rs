@@ -15,7 +15,7 @@ use super::{Kinds, Rrd, StoreError};
 pub enum FileError {
     /// It cannot be opened, or not be locked: `WouldBlock` where another program writes it.
     Open(io::Error),
-    /// It is no database, or a damaged one.
+    /// It is not a database, or is damaged.
     Database(StoreError),
     /// Its lock cannot be ended.
     Unlock(io::Error),
@@ -53,7 +53,7 @@ pub struct Files {
 #[derive(Debug)]
 struct Open {
     name: Vec<u8>,
-    /// The machine that was told.
+    /// The machine that was specified.
     machine: Option<&'static Machine>,
     rrd: Rrd<Shared>,
 }
@@ -68,7 +68,7 @@ impl Files {
         }
     }
 
-    /// No files, and room for so many, at least one.
+    /// No files, and room for `most` files, at least one.
     pub fn new(most: usize) -> Self {
         Self {
             places: HashMap::new(),
@@ -79,7 +79,7 @@ impl Files {
         }
     }
 
-    /// Makes room for so many files, at least one.
+    /// Sets the room to `most` files, at least one.
     pub fn set_room(&mut self, most: usize) {
         self.most = most.max(1);
     }
@@ -94,7 +94,7 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// Where it cannot be opened or locked, or is no database or a damaged one.
+    /// If it cannot be opened or locked, is not a database, or is damaged.
     pub fn with<T>(
         &mut self,
         name: &[u8],
@@ -120,7 +120,7 @@ impl Files {
         unlocked.map(|()| done).map_err(FileError::Unlock)
     }
 
-    /// Locks a file that is open, and reads what others have changed. Tells whether that is done: not
+    /// Locks a file that is open, and reads what others have changed. Returns whether that is done: not
     /// where another file has taken its place, or it was opened as another machine's.
     fn renew(
         &mut self,
@@ -137,11 +137,11 @@ impl Files {
         if !locked.map_err(FileError::Open)? {
             return Ok(false);
         }
-        // What cannot be read any more is opened anew, which tells what is wrong with it.
+        // What can no longer be read is opened again, which reports what is wrong with it.
         Ok(open.rrd.refresh().is_ok())
     }
 
-    /// Opens and locks a file, and tells its place.
+    /// Opens and locks a file, and returns its place.
     fn open(
         &mut self,
         name: &[u8],

@@ -107,7 +107,7 @@ mod tests {
     use crate::file::convert::{Target, convert};
     use crate::{Time, file::portable};
 
-    /// A file of so many archives of so many rows.
+    /// A file of `archives` archives of `rows` rows each.
     fn file(archives: usize, rows: usize) -> Vec<u8> {
         file_of("x86_64", archives, rows)
     }

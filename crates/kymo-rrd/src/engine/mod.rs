@@ -1,7 +1,7 @@
 //! The engine: updates of databases, in place, in files of any form.
 //!
 //! It computes what rrdtool 1.7.2 computes on amd64, bit for bit: with IEEE doubles, in the same
-//! order, whatever machine the file is of and whatever machine runs this. `docs/rrd-engine.md` tells where
+//! order, whatever machine the file is of and whatever machine runs this. `docs/rrd-engine.md` lists where
 //! it does otherwise. Nothing is global: each [`Rrd`] is a file that stays open for any number of
 //! updates.
 //!
@@ -109,7 +109,7 @@ impl Engine {
     }
 
     /// A template: the data sources that readings are given for, in their order. Readings of all
-    /// others are unknown. Of a name that is told twice the last reading counts; that of a data
+    /// others are unknown. If a name is specified twice, the last reading counts; that of a data
     /// source that is computed is kept, but nothing is computed of it.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ impl Engine {
         template.keep(state, sample.values, refused);
     }
 
-    /// Brings the points of a pass to the archives. Tells whether seasons are to be smoothed.
+    /// Brings the points of a pass to the archives. Returns whether seasons are to be smoothed.
     fn end_steps(&mut self, change: &mut impl Change, pass: usize) -> Result<bool, UpdateError> {
         let plan = &self.plan;
         let pass = self.points.pass_of(pass);
@@ -251,7 +251,7 @@ impl Engine {
     }
 }
 
-/// Tells that all archives have changed: where they look at each other, nobody knows which.
+/// Announces that all archives have changed: where they look at each other, it is unknown which ones have.
 fn all_prepared(plan: &Plan, change: &mut impl Change) {
     (0..plan.archives.len()).for_each(|index| change.prepared(index, true));
 }
@@ -298,7 +298,7 @@ fn consolidate(
     Ok(())
 }
 
-/// Writes so many rows of the values that are prepared in a slot.
+/// Writes `count` rows of the values that are prepared in a slot.
 #[inline]
 fn write_rows(
     archive: usize,
@@ -379,7 +379,7 @@ fn skip(
     Ok(())
 }
 
-/// The values of the row so many rows after the current one.
+/// The values of the row that is `ahead` rows after the current one.
 fn look_up(
     change: &mut impl Change,
     archive: usize,

@@ -14,8 +14,8 @@ pub(super) struct Plan {
     pub(super) step: u64,
     /// Whether times have no fraction.
     pub(super) whole_seconds: bool,
-    /// Whether the file tells over what part of a season is smoothed.
-    pub(super) tells_window: bool,
+    /// Whether the file specifies the part of a season that is smoothed over.
+    pub(super) reports_window: bool,
     pub(super) sources: Vec<Source>,
     pub(super) archives: Vec<Ring>,
     /// Whether some archive does more than consolidate, so that archives look at each other.
@@ -134,7 +134,7 @@ impl Plan {
         Ok(Self {
             step: database.step,
             whole_seconds: database.version < 3,
-            tells_window: database.version >= 4,
+            reports_window: database.version >= 4,
             everything: Template::new(measured, sources.len()),
             names,
             by_name,
@@ -161,7 +161,7 @@ impl Source {
             })),
             SourceKind::Compute(program) => {
                 // What needs a series fails when values arrive, and not here: readers of old files
-                // shall not be kept from the other archives.
+                // must not be kept from the other archives.
                 let place = program.nodes.iter().find_map(|node| match node {
                     Node::Variable(place) if *place as usize >= index => Some(place),
                     _ => None,

@@ -9,7 +9,7 @@ use crate::{Time, Value};
 /// The seconds between two updates, cut where steps end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
-    /// All of them.
+    /// All of the seconds.
     interval: f64,
     /// Those up to the end of the last step that ends.
     before: f64,
@@ -67,7 +67,7 @@ impl Span {
         }
     }
 
-    /// The seconds between two times, in which so many steps end, counted from that of the first
+    /// The seconds between two times, in which `steps` steps end, counted from that of the first
     /// time; the last of them ends at `end`.
     #[inline(always)]
     pub(super) fn of(
@@ -107,7 +107,7 @@ impl Span {
     }
 
     /// The part in which the step ends that was under way, if there is such a part and others
-    /// follow: what was known of it shall not become part of them.
+    /// follow: what was known of it must not become part of them.
     pub(super) fn open_step(&self, step: u64) -> Option<f64> {
         if self.steps < 2 {
             return None;
@@ -126,7 +126,7 @@ impl Pass {
 }
 
 impl Meter {
-    /// What a reading adds, where the text of the one before is told, with NULs behind it or not. NaN
+    /// What a reading adds, given the text of the one before, with or without trailing NULs. NaN
     /// where it cannot be known, or the rate is beyond its limits.
     #[inline(always)]
     pub(super) fn amount<'b>(
@@ -348,7 +348,7 @@ impl Point {
         ended
     }
 
-    /// The rate of the steps that end, of which so many seconds more are unknown than were before.
+    /// The rate of the steps that end, where `unknown` more seconds are unknown than before.
     #[inline(always)]
     fn rate(self, span: &Span, step: u64, unknown: f64) -> f64 {
         // More than half of a step, which is the same where that is rounded down.

@@ -53,7 +53,7 @@ impl Measurement<'_> {
     }
 
     /// What a known reading adds: the rate times the seconds since the reading before, of which the text
-    /// is told, and NULs behind it or not. NaN where it cannot be known.
+    /// is given, with or without trailing NULs. NaN where it cannot be known.
     #[inline(always)]
     pub(super) fn amount<'b>(
         &self,
@@ -92,7 +92,7 @@ impl Measurement<'_> {
         }
     }
 
-    /// Lends the text: of numbers the shortest that tells them from others.
+    /// Lends the text: for numbers, the shortest one that distinguishes them from others.
     pub(super) fn with_text<T>(self, lend: impl FnOnce(&[u8]) -> T) -> T {
         match self {
             Self::Unknown => lend(b"U"),
@@ -135,7 +135,7 @@ fn put(kept: &mut [u8; LAST_READING], text: &[u8]) {
     let length = text.len().min(LAST_READING - 1);
     *kept = [0; LAST_READING];
     let text = &text[..length];
-    // Two halves that overlap are copied at once, since so many bytes are known beforehand.
+    // Two overlapping halves are copied at once, since their size is known at compile time.
     const HALF: usize = 16;
     match (text.first_chunk::<HALF>(), text.last_chunk::<HALF>()) {
         (Some(first), Some(last)) => {
@@ -343,7 +343,7 @@ mod tests {
         amount(reading, new.as_bytes(), old.as_bytes(), 10.0).unwrap()
     }
 
-    /// Those of 64 bits as far as doubles can tell.
+    /// Those of 64 bits as far as doubles can represent them.
     #[test]
     fn counters_go_round() {
         for (new, old, expected) in [

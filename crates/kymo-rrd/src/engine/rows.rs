@@ -174,7 +174,7 @@ pub(super) fn end(
     scratch.0[Scratch::UNKNOWN_POINTS] = under_way.unknown_points;
 }
 
-/// The value of a row under way, with so many points more.
+/// The value of a row under way after `points` more points.
 #[inline]
 pub(super) fn accumulated(function: Consolidation, value: f64, rate: f64, points: u64) -> f64 {
     if value.is_nan() {
@@ -199,7 +199,7 @@ fn first(function: Consolidation, rate: f64, points: u64) -> f64 {
     }
 }
 
-/// The value of a row that ends after so many points more.
+/// The value of a row that ends after `points` more points.
 fn ended(function: Consolidation, value: f64, rate: f64, points: u64, known: f64) -> f64 {
     let or_neutral = |number: f64| match number.is_nan() {
         true => neutral(function),

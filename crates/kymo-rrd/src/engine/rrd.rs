@@ -151,12 +151,12 @@ impl<S: Storage> Rrd<S> {
     }
 
     /// What `NOW` means in expressions, in seconds since 1970: the time of the sample where it was
-    /// not told.
+    /// not set.
     pub fn set_now(&mut self, now: i64) {
         self.now = Some(now);
     }
 
-    /// What updates must survive: unless told, that the program stops. A native file is synced with
+    /// What updates must survive: by default, that the program stops. A native file is synced with
     /// the last of the samples that belong together, a portable one with each.
     pub fn set_durability(&mut self, durability: Durability) {
         self.durability = durability;
@@ -250,7 +250,7 @@ impl<S: Storage> Rrd<S> {
     }
 
     /// Takes samples one after the other, as one command line: seasons are smoothed at the end
-    /// only. Tells how many were taken and not passed over.
+    /// only. Returns how many were taken and not skipped.
     ///
     /// # Errors
     ///
@@ -318,7 +318,7 @@ impl<S: Storage> Rrd<S> {
         let (Some(direct), File::Native(file)) = (&mut self.direct, &mut self.file) else {
             return None;
         };
-        // Only the general way tells which rows it writes.
+        // Only the general path reports which rows it writes.
         if self.written.is_some() {
             return None;
         }

@@ -8,7 +8,7 @@ use crate::file::native::structs::LAST_READING;
 use crate::model::State;
 use crate::text::numbers::{self, NumberError};
 
-/// What was measured at a moment.
+/// What was measured at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
     /// When. Microseconds count; of version 1 and 2, whole seconds.
@@ -17,17 +17,17 @@ pub struct Sample<'a> {
     pub values: &'a [Measurement<'a>],
 }
 
-/// The time that a text tells in seconds since 1970, as rrdtool reads it: what is less than a
+/// The time that a text specifies in seconds since 1970, as rrdtool reads it: what is less than a
 /// microsecond is cut off.
 ///
 /// # Errors
 ///
-/// Where the text is no number, or more than that.
+/// If the text is not a number, or something follows the number.
 pub fn time(text: &[u8]) -> Result<Time, NumberError> {
     seconds(numbers::whole(text)?).ok_or(NumberError::OutOfRange)
 }
 
-/// The time of so many seconds since 1970: what is less than a microsecond is cut off. `None` where
+/// A number of seconds since 1970 as a time, truncated to microseconds. `None` if
 /// there is no such time.
 pub fn seconds(seconds: f64) -> Option<Time> {
     let whole = seconds.floor();
@@ -51,7 +51,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// The template of readings for the data sources at these places, of so many.
+    /// The template of readings for the data sources at these places, of `sources` in total.
     pub(super) fn new(places: Vec<usize>, sources: usize) -> Self {
         let mut readings = vec![None; sources];
         for (reading, &place) in places.iter().enumerate() {
@@ -86,7 +86,7 @@ impl Template {
         }
     }
 
-    /// Puts the readings of the first data sources, so many at most, where the last ones are.
+    /// Stores the readings of the first data sources, at most `count`, as their last readings.
     pub(super) fn keep(&self, state: &mut State, values: &[Measurement<'_>], count: usize) {
         let mut kept = [0; LAST_READING];
         let count = count.min(state.sources.len());
@@ -112,7 +112,7 @@ impl Template {
     }
 }
 
-/// Why there is no such template.
+/// Why a template is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplateError {
     /// No data source has this name.

@@ -293,7 +293,7 @@ pub(super) fn skip(
 /// season.
 const BURN_IN: u64 = 3;
 
-/// Whether the coefficients of a season are to be smoothed once so many points have passed.
+/// Whether the coefficients of a season are to be smoothed after `steps` points.
 pub(super) fn smooths(rows: u64, smooth_row: u64, state: &mut ArchiveState, steps: u64) -> bool {
     let current = state.current_row;
     let reached = current.saturating_add(steps);

@@ -5,7 +5,7 @@ use super::{Change, UpdateError};
 use crate::Value;
 use crate::model::Scratch;
 
-/// The part of a season that is smoothed over where the file does not tell.
+/// The part of a season that is smoothed over if the file does not specify one.
 const WINDOW: f64 = 0.05;
 
 /// Smooths all seasons of a file.
@@ -20,7 +20,7 @@ pub(super) fn smooth(plan: &Plan, change: &mut impl Change) -> Result<(), Update
         else {
             continue;
         };
-        let part = if plan.tells_window { window } else { WINDOW };
+        let part = if plan.reports_window { window } else { WINDOW };
         let around = (part / 2.0 * ring.rows as f64).floor();
         // No wider than from one end of the season to the other, whatever the file says.
         if !(around >= 1.0 && around <= ring.rows as f64) {
@@ -64,8 +64,8 @@ pub(super) fn smooth(plan: &Plan, change: &mut impl Change) -> Result<(), Update
     Ok(())
 }
 
-/// The mean of each value of a ring with so many on either side, and the mean of these. There are
-/// at least so many values.
+/// The mean of each value of a ring with `around` values on either side, and the mean of these. There are
+/// at least `around` values.
 fn moving_means(values: &[f64], around: usize) -> (Vec<f64>, f64) {
     let rows = values.len();
     let window = (2 * around + 1) as f64;

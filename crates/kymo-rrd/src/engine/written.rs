@@ -18,7 +18,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// The rows, each with the time that rrdtool tells: of those after the first it is a row too
+    /// The rows, each with the time that rrdtool reports: for those after the first it is a row too
     /// late, as `updatev` has always printed it.
     pub fn rows(&self, database: &Database) -> impl Iterator<Item = (u64, &[Value])> {
         let row = database.row_seconds(self.archive).unwrap_or(1).max(1);

@@ -31,12 +31,12 @@ impl Report {
     }
 }
 
-/// The last update may be so many seconds after now: clocks differ.
+/// Number of seconds that the last update may be ahead of now: clocks differ.
 const CLOCKS_DIFFER: i64 = 86_400;
 
 /// Judges a file: its sizes and counts, numbers that cannot be, values outside of their limits,
 /// what a cut-off update or a lost page leaves. The machine of a native one is found where
-/// none is told. `now`, in seconds since 1970, is what the last update is compared with.
+/// none is specified. `now`, in seconds since 1970, is what the last update is compared with.
 pub fn check(bytes: &[u8], machine: Option<&'static Machine>, now: Option<i64>) -> Report {
     let mut report = match examine(bytes, machine) {
         Ok(report) => report,

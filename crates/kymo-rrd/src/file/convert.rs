@@ -84,7 +84,7 @@ impl<'a> Conversion<'a> {
     /// # Errors
     ///
     /// When the target cannot hold all of it, such as a last update after January 2038 where
-    /// times have 32 bits: everything that it cannot hold is told. When there is damage among the
+    /// times have 32 bits: everything that it cannot hold is reported. When there is damage among the
     /// findings, as there may be in a [restored](crate::text::xml::Restored::source) database.
     pub fn new(source: &Source<'a>, target: Target) -> Result<Self, WriteError> {
         if let Some(damage) = source.findings.damage() {

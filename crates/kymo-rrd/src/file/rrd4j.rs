@@ -56,7 +56,7 @@ pub fn is_rrd4j(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// When it is none of RRD4J, when it is cut off, and when a number or kind in it cannot be.
+/// If it is not an RRD4J file, is truncated, or contains an invalid number or kind.
 pub fn read(bytes: &[u8]) -> Result<File<'_>, Error> {
     let mut reader = Reader { bytes, at: 0 };
     let signature = reader.text("signature")?.to_string();
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The number of things that take so many bytes each.
+    /// Reads the number of items, which take `size` bytes each.
     fn count(&mut self, field: &str, size: usize) -> Result<usize, Error> {
         let at = self.at as u64;
         let found = self.positive_int(field)? as usize;
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A text without the blanks behind it. One that is longer than its field has digits
-    /// there instead, which tell where near the end of the file it is.
+    /// there instead, which specify where near the end of the file it is.
     fn text(&mut self, field: &str) -> Result<Text, Error> {
         let at = self.at as u64;
         let units = units(self.take(TEXT, || field.to_owned())?);

@@ -20,7 +20,7 @@ pub struct Source<'a> {
     pub rows: Rows<'a>,
     /// What a portable file holds in records of kinds that are not known here.
     pub records: Vec<portable::Record>,
-    /// What is unusual; in an opened file there is no damage.
+    /// What is unusual; an opened file has no damage.
     pub findings: Findings,
 }
 
@@ -41,7 +41,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// What the file may be as well, for people; `None` where there is no doubt.
+    /// What else the file may be, for people; `None` if there is no doubt.
     pub fn doubt(&self) -> Option<String> {
         let Self::Native(detection) = self else {
             return None;
@@ -77,12 +77,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Opens a file. The machine of a native one is found where none is told. No update must be
+    /// Opens a file. The machine of a native one is detected if none is specified. No update must be
     /// incomplete: see [`complete`](Self::complete).
     ///
     /// # Errors
     ///
-    /// When it is no database, or damaged: the first damage that was found.
+    /// If it is not a database, or is damaged: the first damage that was found.
     pub fn open(bytes: &'a [u8], machine: Option<&'static Machine>) -> Result<Self, Error> {
         if portable::is_portable(bytes) {
             return Self::portable(bytes);

@@ -37,8 +37,8 @@ const LATEST_MILLISECONDS: i64 = LATEST * 1000;
 /// The most values that are looked at to find failures.
 const MAX_WINDOW: u64 = Scratch::HISTORY as u64;
 
-/// Judges a database whose [shape](Database::check_shape) is right but for current rows.
-/// `locate` tells where a part is, in bytes from the beginning of the file.
+/// Judges a database whose [shape](Database::check_shape) is right, except for the current rows.
+/// `locate` returns where a part is, in bytes from the beginning of the file.
 pub fn judge(database: &Database, locate: impl Fn(Place) -> Option<u64>, findings: &mut Findings) {
     let mut judge = Judge {
         database,
@@ -251,7 +251,7 @@ impl<L: Fn(Place) -> Option<u64>> Judge<'_, L> {
         }
     }
 
-    /// A link to an archive whose kind ends with a name: additive and multiplicative
+    /// Checks a link to an archive whose kind ends with `expected`: additive and multiplicative
     /// predictions do alike.
     fn link(&mut self, index: usize, link: ArchiveLink, expected: &str) {
         let field = || format!("archive that archive {index} depends on");

@@ -20,7 +20,7 @@ use crate::{Text, Time, Value};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Database {
     /// Version of the native form, 1 to 5: what a reader must understand.
-    /// [`Database::needed_version`] tells the lowest that will do.
+    /// [`Database::needed_version`] returns the lowest that will do.
     pub version: u8,
     /// Seconds between two primary data points.
     pub step: u64,
@@ -100,7 +100,7 @@ pub enum Reading {
 }
 
 impl Reading {
-    /// All of them.
+    /// All values of this type.
     pub const ALL: [Self; 6] = [
         Self::Gauge,
         Self::Counter,
@@ -184,9 +184,9 @@ pub enum ArchiveKind {
     },
     /// Whether values were far from their predictions, `FAILURES`.
     Failures {
-        /// Deviations above the prediction that are no failure.
+        /// Deviations above the prediction that are not failures.
         delta_positive: Value,
-        /// Deviations below the prediction that are no failure.
+        /// Deviations below the prediction that are not failures.
         delta_negative: Value,
         /// Values that are looked at, 1 to 28.
         window: u64,
@@ -211,7 +211,7 @@ pub enum Consolidation {
 }
 
 impl Consolidation {
-    /// All of them.
+    /// All values of this type.
     pub const ALL: [Self; 4] = [Self::Average, Self::Min, Self::Max, Self::Last];
 
     /// The name in files.
@@ -227,7 +227,7 @@ impl Consolidation {
 
 /// The place of another archive in the file, counted from 0, as files hold it.
 ///
-/// Where there is none, files hold -1 or, by some versions, 2147483647; both are kept.
+/// If there is none, files hold -1 or, in some versions, 2147483647; both are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ArchiveLink(pub i64);
 
@@ -356,7 +356,7 @@ pub struct ArchiveState {
 }
 
 /// What an archive remembers of a data source while it prepares rows: ten slots, the
-/// meaning of which [`ArchiveKind::slot`] tells.
+/// meaning of which [`ArchiveKind::slot`] defines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scratch(pub [u64; Self::SLOTS]);
 
@@ -546,7 +546,7 @@ impl Database {
         sources.position(|source| source.name.as_bytes() == name.as_bytes())
     }
 
-    /// Seconds between two rows of an archive; `None` where there is no such archive or the
+    /// Seconds between two rows of an archive; `None` if there is no such archive or the
     /// product is beyond 64 bits.
     pub fn row_seconds(&self, archive: usize) -> Option<u64> {
         self.archives
@@ -556,7 +556,7 @@ impl Database {
     }
 
     /// The time of a row of an archive, the end of the interval that it stands for, in
-    /// seconds since 1970. Rows count from the oldest. `None` where there is no such row or
+    /// seconds since 1970. Rows count from the oldest. `None` if there is no such row or
     /// its time is beyond 64 bits.
     pub fn row_time(&self, archive: usize, row: u64) -> Option<i64> {
         let seconds = i64::try_from(self.row_seconds(archive)?).ok()?;

@@ -138,7 +138,7 @@ impl<'a> Rows<'a> {
         self.grids.get(archive)
     }
 
-    /// A row of an archive; `None` where there is none.
+    /// A row of an archive; `None` if there is none.
     #[inline]
     pub fn row(&self, archive: usize, row: u64) -> Option<Row<'a>> {
         let grid = self.grids.get(archive)?;
@@ -161,13 +161,13 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// All rows of an archive, the oldest first; none where there is no such archive.
+    /// All rows of an archive, the oldest first; none if there is no such archive.
     pub fn iter(&self, archive: usize) -> impl Iterator<Item = Row<'a>> {
         let rows = self.grids.get(archive).map_or(0, |grid| grid.rows);
         (0..rows).filter_map(move |row| self.row(archive, row))
     }
 
-    /// A value; `None` where there is none.
+    /// A value; `None` if there is none.
     pub fn value(&self, archive: usize, row: u64, source: usize) -> Option<Value> {
         self.row(archive, row)?.value(source)
     }
@@ -201,7 +201,7 @@ pub struct Row<'a> {
 
 impl Row<'_> {
     /// The bits of a value as the file has them: an unknown value shows which NaN it is.
-    /// `None` where there is no such data source.
+    /// `None` if there is no such data source.
     #[inline]
     pub fn bits(&self, source: usize) -> Option<u64> {
         if source >= self.sources {
@@ -211,7 +211,7 @@ impl Row<'_> {
         Some(self.order.read(*bytes))
     }
 
-    /// The value of a data source; `None` where there is none.
+    /// The value of a data source; `None` if there is none.
     #[inline]
     pub fn value(&self, source: usize) -> Option<Value> {
         self.bits(source).map(Value::from_bits)

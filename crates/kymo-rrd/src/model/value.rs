@@ -149,7 +149,7 @@ impl fmt::Display for Text {
     }
 }
 
-/// A moment: seconds since 1970-01-01T00:00:00Z and a fraction.
+/// A time: seconds since 1970-01-01T00:00:00Z and a fraction.
 ///
 /// The fraction counts units of 2^-30 s, so that it holds collectd's times exactly and
 /// whole microseconds without loss.
@@ -160,7 +160,7 @@ pub struct Time {
 }
 
 impl Time {
-    /// A moment of whole seconds.
+    /// A time of whole seconds.
     pub const fn from_seconds(seconds: i64) -> Self {
         Self {
             seconds,
@@ -168,7 +168,7 @@ impl Time {
         }
     }
 
-    /// A moment; `None` where the fraction is a second ([`UNITS_PER_SECOND`]) or more.
+    /// A time; `None` if the fraction is a second ([`UNITS_PER_SECOND`]) or more.
     pub const fn new(seconds: i64, fraction: u32) -> Option<Self> {
         if fraction < UNITS_PER_SECOND {
             Some(Self { seconds, fraction })
@@ -177,7 +177,7 @@ impl Time {
         }
     }
 
-    /// The moment nearest to seconds and microseconds; `None` where the latter are a
+    /// The time nearest to seconds and microseconds; `None` if the latter are a
     /// million or more. [`Time::to_micros`] gives both back.
     pub const fn from_micros(seconds: i64, micros: u32) -> Option<Self> {
         if micros as u64 >= MICROS_PER_SECOND {
@@ -190,7 +190,7 @@ impl Time {
         })
     }
 
-    /// The moment of a count of 2^-30 s since 1970, collectd's `cdtime_t`.
+    /// The time of a count of 2^-30 s since 1970, collectd's `cdtime_t`.
     pub const fn from_cdtime(count: u64) -> Self {
         Self {
             seconds: (count >> 30) as i64,

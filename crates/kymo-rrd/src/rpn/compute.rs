@@ -59,7 +59,7 @@ impl fmt::Display for ComputeError {
 impl std::error::Error for ComputeError {}
 
 impl Operator {
-    /// Whether it needs more than the values of one moment.
+    /// Whether it needs more than the values of a single time.
     pub const fn needs_series(self) -> bool {
         matches!(
             self,
@@ -82,7 +82,7 @@ impl Operator {
 }
 
 impl Program {
-    /// Checks that a data source can be computed with this, which has so many data sources before
+    /// Checks that a data source can be computed with this, if it has `before` data sources before
     /// it.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Carrying programs out, for the values of one moment.
+//! Evaluation of programs for the values of a single time.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -24,7 +24,7 @@ pub enum EvaluateError {
         /// How many there are.
         found: usize,
     },
-    /// An operator for so many values was given a number that cannot be one.
+    /// An operator that takes a number of values was given an invalid number.
     Count {
         /// The place of the operator in the program.
         node: usize,
@@ -50,14 +50,14 @@ pub enum EvaluateError {
         /// The place of the operator in the program.
         node: usize,
     },
-    /// No variable is a series, so nothing tells which rows there are.
+    /// No variable is a series, so nothing determines which rows there are.
     NoSeries,
     /// The result has more rows than [`MAX_ROWS`].
     TooManyRows {
         /// How many.
         rows: u64,
     },
-    /// Operators look at so many earlier rows that there would be no end.
+    /// Operators look at too many earlier rows to end in a reasonable time.
     TooMuch {
         /// The place of the operator in the program.
         node: usize,
@@ -137,7 +137,7 @@ pub(super) struct Machine<'a> {
 /// The shifts of a prediction.
 pub(super) enum Shifts {
     Listed(Vec<f64>),
-    /// So many multiples of one, from 0 on.
+    /// `count` multiples of `shift`, from 0 on.
     Multiples {
         count: u32,
         shift: f64,
@@ -227,7 +227,7 @@ impl<'a> Machine<'a> {
         self.values.len()
     }
 
-    /// The shifts of a prediction: a number and so many shifts below it; or, if it is negative, one
+    /// The shifts of a prediction: a number and that many shifts below it; or, if it is negative, one
     /// shift of which that many multiples are meant.
     pub(super) fn shifts(&mut self) -> Result<Shifts, EvaluateError> {
         match self.values.last() {
@@ -262,7 +262,7 @@ impl<'a> Machine<'a> {
         EvaluateError::Underflow { node: self.node }
     }
 
-    /// A number of values, of which there are so many on the stack.
+    /// Pops a number of values, and checks that the stack has that many.
     fn count(&mut self, least: f64) -> Result<usize, EvaluateError> {
         let count = self.pop()?.trunc();
         if !(count >= least && count <= f64::from(u32::MAX)) {
@@ -275,13 +275,13 @@ impl<'a> Machine<'a> {
         Ok(count)
     }
 
-    /// The topmost values, so many.
+    /// The topmost `count` values.
     fn top(&mut self, count: usize) -> &mut [f64] {
         let below = self.values.len() - count;
         &mut self.values[below..]
     }
 
-    /// Puts a result where the topmost values were, so many.
+    /// Replaces the topmost `count` values with a result.
     fn replace(&mut self, count: usize, result: f64) -> Result<(), EvaluateError> {
         self.values.truncate(self.values.len() - count);
         self.push(result)
@@ -447,7 +447,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Moves the topmost values up by so many places, those at the top to below the others.
+    /// Rotates the topmost values up by a number of places: those at the top move below the others.
     fn roll(&mut self) -> Result<(), EvaluateError> {
         let places = self.pop()?.trunc();
         if places.is_nan() || places.abs() > f64::from(u32::MAX) {

@@ -1,8 +1,8 @@
 //! Expressions in reverse Polish notation: what data sources of kind COMPUTE are computed with, and
 //! series of values from others.
 //!
-//! [`Program`] is one, [`Program::parse`] reads its text, [`Program::check_compute`] tells whether
-//! a data source may have it, and [`Program::evaluate`] carries it out for one moment.
+//! [`Program`] is one, [`Program::parse`] reads its text, [`Program::check_compute`] checks whether
+//! a data source may have it, and [`Program::evaluate`] evaluates it for a single time.
 //! [`Program::evaluate_series`] does so for all rows of a [`Series`], of which a [`Summary`] makes one
 //! value.
 
@@ -23,7 +23,7 @@ pub use text::{ExpressionError, Numbers};
 /// before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Program {
-    /// The nodes, in the order in which they are carried out. There is no end node.
+    /// The nodes, in the order of execution. There is no end node.
     pub nodes: Vec<Node>,
 }
 
@@ -151,7 +151,7 @@ impl Operator {
             .find(|operator| operator.code() == code)
     }
 
-    /// Whether it is told on the stack how many values it works on.
+    /// Whether it takes the number of values that it works on from the stack.
     pub const fn takes_count(self) -> bool {
         matches!(
             self,

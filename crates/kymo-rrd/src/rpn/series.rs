@@ -63,7 +63,7 @@ impl Series {
         &self.values
     }
 
-    /// The value of the row that begins at a time or before it; NaN where there is none.
+    /// The value of the row that begins at a time or before it; NaN if there is none.
     pub fn value_from(&self, time: i64) -> f64 {
         let row = time
             .checked_sub(self.start)
@@ -79,7 +79,7 @@ impl Series {
         self.start = start.min(i64::MAX - length);
     }
 
-    /// The value of a row; NaN where there is none.
+    /// The value of a row; NaN if there is none.
     fn value(&self, row: i64) -> f64 {
         let value = usize::try_from(row)
             .ok()
@@ -106,7 +106,7 @@ pub struct Surroundings<'z> {
     pub zone: &'z dyn Zone,
 }
 
-/// The day that weeks begin with, counted from Sunday: Sunday, as where no country is told.
+/// The day that weeks begin with, counted from Sunday: Sunday, as if no country is specified.
 const FIRST_WEEKDAY: i64 = 0;
 
 /// A node, ready to be carried out.
@@ -329,7 +329,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// The mean of the last rows of a variable: those of so many seconds.
+    /// The mean of the last rows of a variable that cover a number of seconds.
     fn trend(&mut self, known: bool, machine: &mut Machine<'_>) -> Result<(), EvaluateError> {
         let node = machine.node;
         let seconds = machine.pop()?;
@@ -405,7 +405,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// So many seconds in rows of a step, of which the last may be a part; computed in single precision,
+/// The number of rows of a step in `seconds`, of which the last may be a part; computed in single precision,
 /// as rrdtool does.
 fn rows_of(seconds: f64, step: i64) -> f64 {
     f64::from((seconds as i64 as f32 / step as f32).ceil())
@@ -463,7 +463,7 @@ fn percentile_of(sorted: &[f64], percentile: f64) -> f64 {
 /// Local times, most of which are a little later than the one before.
 struct Local<'z> {
     zone: &'z dyn Zone,
-    /// Seconds ahead of UTC, and when it is so many; nothing before the zone is needed.
+    /// Seconds ahead of UTC, and the times for which this is valid; none before the zone is needed.
     offset: i64,
     valid: Range<i64>,
 }

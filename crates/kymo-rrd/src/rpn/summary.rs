@@ -20,7 +20,7 @@ pub enum Summary {
     Total,
     /// The standard deviation of the finite values, which are all there are.
     StandardDeviation,
-    /// The value that so many of a hundred do not exceed, where unknown is the least.
+    /// The value that this percentage of the values does not exceed, where unknown is the least.
     Percentile(f64),
     /// The same of the known values.
     PercentileKnown(f64),

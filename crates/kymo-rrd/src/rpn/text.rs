@@ -8,7 +8,7 @@ use super::{Node, Operator, Program};
 use crate::model::DataSource;
 use crate::{Value, text::numbers};
 
-/// Why a text is no program.
+/// Why a text is not a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionError {
     /// Where, in bytes from the beginning of the text.
@@ -189,7 +189,7 @@ fn number(item: &str, how: Numbers) -> Option<Value> {
     number.filter(|number| number.is_finite()).map(Value::from)
 }
 
-/// A whole number as one, any other with as few digits as tell it from its neighbours.
+/// A whole number as one, any other with the fewest digits that distinguish it from its neighbours.
 fn constant(number: Value, out: &mut Line) {
     match number.get() {
         Some(number) if number.abs() < 1e15 && number.fract() == 0.0 => {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nothing_is_told() {
+    fn what_is_nothing_is_reported() {
         for (expression, offset, found) in [
             ("", 0, ""),
             ("a,c,+", 2, "c"),

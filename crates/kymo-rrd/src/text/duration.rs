@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// Why a text is no length of time.
+/// Why a text is not a length of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DurationError {
     /// It does not begin with a digit.
     NoNumber,
     /// It is 0.
     Zero,
-    /// Behind the digits is something that is no unit.
+    /// The digits are followed by something that is not a unit.
     Garbage,
     /// It is not a multiple of what it is counted in.
     Truncated,
@@ -42,12 +42,12 @@ pub fn duration(text: &[u8]) -> Result<u64, DurationError> {
     scaled(text, 1)
 }
 
-/// Reads a count of something that lasts so many seconds: a bare number is the count, with a unit
+/// Reads a count of something that lasts `seconds` seconds: a bare number is the count, with a unit
 /// it is a length of time that has to be a multiple.
 ///
 /// # Errors
 ///
-/// As [`duration`]; and what is no multiple.
+/// Those of [`duration`], and lengths that are not a multiple.
 pub fn scaled(text: &[u8], seconds: u64) -> Result<u64, DurationError> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if digits == 0 {

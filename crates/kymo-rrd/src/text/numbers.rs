@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Why a text is no number, or what follows it is too much.
+/// Why a text is not a number, or is followed by too much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberError {
     /// It does not begin with a number.
@@ -29,7 +29,7 @@ impl std::error::Error for NumberError {}
 /// The exponents it takes.
 const EXPONENTS: std::ops::RangeInclusive<i64> = -1021..=1024;
 
-/// Reads the number at the beginning of a text, and tells how many bytes it takes.
+/// Reads the number at the beginning of a text, and returns how many bytes it takes.
 ///
 /// Taken are blanks, a sign, digits with or without a point, an exponent (of which the digits
 /// may be missing); or in any case of letters `nan`, `inf` and `infinity`. A number too large for the
@@ -37,7 +37,7 @@ const EXPONENTS: std::ops::RangeInclusive<i64> = -1021..=1024;
 ///
 /// # Errors
 ///
-/// That there is no number, or that its exponent is out of range.
+/// If there is no number, or its exponent is out of range.
 #[inline]
 pub fn prefix(text: &[u8]) -> Result<(f64, usize), NumberError> {
     match plain(text) {
@@ -82,7 +82,7 @@ fn plain_digits(text: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// The integer of a text that is at most 15 digits, as of nearly all times, and a point or none.
-/// `None` for any other text, which may be a number all the same: [`whole`] tells.
+/// `None` for any other text, which may be a number all the same: see [`whole`].
 #[inline]
 pub fn plain_integer(text: &[u8]) -> Option<u64> {
     match plain_digits(text)? {
@@ -186,15 +186,15 @@ struct Digits {
     count: usize,
     /// The first digits: as many as an integer holds without rounding.
     first: u64,
-    /// All of them, once there are more.
+    /// All digits, once there are more.
     all: f64,
 }
 
-/// So many digits are less than 2^53.
+/// Maximum number of digits that are always less than 2^53.
 const EXACT: usize = 15;
 
 impl Digits {
-    /// Takes the digits at the beginning of a text, and tells how many there are.
+    /// Takes the digits at the beginning of a text, and returns how many there are.
     fn take(&mut self, text: &[u8]) -> usize {
         let mut taken = 0;
         for digit in text {

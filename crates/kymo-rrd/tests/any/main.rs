@@ -117,9 +117,9 @@ proptest! {
 
 /// What can be done with any bytes. A repaired file is whole, and repairing it does nothing.
 fn any_bytes(bytes: &[u8], machine: &'static Machine) {
-    for told in [None, Some(machine)] {
-        let report = check::check(bytes, told, Some(0));
-        match Source::open(bytes, told) {
+    for reported in [None, Some(machine)] {
+        let report = check::check(bytes, reported, Some(0));
+        match Source::open(bytes, reported) {
             Ok(source) => {
                 assert!(!report.is_damaged(), "{:?}", report.findings);
                 let _ = convert(&source, Target::Native(machine));
@@ -129,7 +129,7 @@ fn any_bytes(bytes: &[u8], machine: &'static Machine) {
                 assert!(report.is_damaged());
             }
         }
-        if let Ok(repaired) = check::repair(bytes, told) {
+        if let Ok(repaired) = check::repair(bytes, reported) {
             let again = check::repair(&repaired.bytes, Some(repaired.machine)).unwrap();
             assert!(again.bytes == repaired.bytes);
             assert_eq!(again.done, [""; 0]);
@@ -139,7 +139,7 @@ fn any_bytes(bytes: &[u8], machine: &'static Machine) {
 
 /// Every integer of a header, one after the other, is one that cannot be.
 #[test]
-fn impossible_integers_are_refused_or_told() {
+fn impossible_integers_are_refused_or_reported() {
     let made = database::example();
     for name in ["x86_64", "m68k"] {
         let machine = Machine::find(name).unwrap();
@@ -206,7 +206,7 @@ fn current_rows_are_found_again() {
     assert_eq!(values(&file.rows)[1], values(&made.rows())[1]);
 }
 
-/// A layout of which a part would fit tells something else.
+/// If a layout fits only in part, the error is a different one.
 #[test]
 fn files_that_end_in_their_header_have_been_cut_off() {
     let made = Made::filled(database::example().database, |row| row as f64);

@@ -39,7 +39,7 @@ fn updatable() -> impl Strategy<Value = Made> {
 /// What became of updates, and of the database.
 type Outcome = (Vec<Option<String>>, Database, Vec<Vec<Value>>);
 
-/// Updates a file that is opened again each time so many updates were made. `None` if no update can
+/// Updates a file that is reopened after every `opened` updates. `None` if no update can
 /// follow its definitions.
 fn updated(
     mut file: Vec<u8>,

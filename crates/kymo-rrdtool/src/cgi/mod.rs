@@ -31,7 +31,7 @@ struct Page<'s, 'o> {
     variables: HashMap<Vec<u8>, Vec<u8>>,
     /// The texts of PRINT of the last graph.
     prints: Vec<String>,
-    /// How long the page is good, in seconds; negative if browsers shall ask again.
+    /// How long the page is valid, in seconds; negative if browsers are to request it again.
     good_for: i64,
 }
 
@@ -269,7 +269,7 @@ impl Page<'_, '_> {
     }
 
     fn date(&self, seconds: i64, format: &[u8]) -> Vec<u8> {
-        /// Formats are no longer than that.
+        /// Maximum length of a format, in bytes.
         const MOST: usize = 4096;
         let format = format.get(..MOST).unwrap_or(format);
         date(&shown(format), seconds, &self.session.zone).into_bytes()

@@ -13,7 +13,7 @@ const MOST: u64 = 1 << 20;
 pub(super) struct Request(HashMap<Vec<u8>, Vec<u8>>);
 
 impl Request {
-    /// Reads what the environment tells of a request, or else lines `NAME=VALUE` of the input.
+    /// Reads what the environment contains about a request, or else lines `NAME=VALUE` of the input.
     pub(super) fn read(
         environment: &dyn Fn(&str) -> Option<String>,
         input: &mut dyn BufRead,
@@ -108,7 +108,7 @@ impl Request {
     }
 }
 
-/// A text in which `+` is a blank and `%41` an `A`. What is no such number is left out, and zeros end a text.
+/// Decodes a text in which `+` is a blank and `%41` an `A`. Invalid numbers are left out, and zeros end a text.
 fn decoded(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -75,7 +75,7 @@ pub(super) trait Host {
     fn replace(&mut self, tag: Tag, arguments: &[Vec<u8>]) -> Vec<u8>;
     /// The content of a file, or what takes its place.
     fn include(&mut self, arguments: &[Vec<u8>]) -> Result<Vec<u8>, Vec<u8>>;
-    /// Whether there is no request, so that tags of requests are text.
+    /// Whether there is no request, so that request tags are text.
     fn is_filter(&self) -> bool;
 }
 
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_told_and_bounded() {
+    fn what_does_not_end_is_reported_and_bounded() {
         let out = expanded("x <RRD::CV \"a> y");
         assert!(out.starts_with("x [ERROR: Parsing Problem"), "{out}");
         assert!(out.ends_with("RRD::CV \"a> y"));

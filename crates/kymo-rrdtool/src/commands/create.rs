@@ -77,7 +77,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let Some((&file, texts)) = words.operands.split_first() else {
         return Err(Failure::new("need name of an rrd file to create"));
     };
-    // What is wrong is told in the order of the options.
+    // Errors are reported in the order of the options.
     let (mut start, mut step) = (None, None);
     for (option, value) in words.options() {
         match option {
@@ -218,7 +218,7 @@ impl Plan<'_> {
         make::write(session, self.file, &source, self.format, self.existing)
     }
 
-    /// Has a daemon make the database, if one is told that answers. One that the command line names
+    /// Lets a daemon make the database, if one is specified and answers. One that the command line names
     /// has to; without the one that the environment names, the database is made here.
     fn by_daemon(&self, session: &mut Session<'_>, words: &Words<'_>) -> Result<bool, Failure> {
         let client = match daemon::connect(session, words) {
@@ -253,7 +253,7 @@ impl Plan<'_> {
     }
 }
 
-/// The time that `--start` tells.
+/// The time that `--start` specifies.
 fn time(session: &Session<'_>, text: &[u8]) -> Result<i64, Failure> {
     let clock = Clock {
         is_first: true,

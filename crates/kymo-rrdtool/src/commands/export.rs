@@ -46,7 +46,7 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// Text is written in pieces of about so many bytes.
+/// Approximate size in bytes of the pieces in which text is written.
 const PIECE: usize = 1 << 15;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -259,7 +259,7 @@ impl Export<'_> {
         self.write(session, 0)
     }
 
-    /// Writes the text as soon as it is longer than so many bytes.
+    /// Writes the text as soon as it is longer than `most` bytes.
     fn write(&mut self, session: &mut Session<'_>, most: usize) -> Result<(), Failure> {
         if self.line.len() > most {
             session.write(self.line.as_bytes())?;

@@ -65,9 +65,9 @@ pub(crate) const COMMAND: Command = Command {
     run,
 };
 
-/// No more rows are written, unless the archive has more: most would be of times that nobody meant.
+/// Maximum number of rows that are written, unless the archive has more: most would be of unintended times.
 const MOST_ROWS: u64 = 1 << 24;
-/// Text is written in pieces of about so many bytes.
+/// Approximate size in bytes of the pieces in which text is written.
 const PIECE: usize = 1 << 15;
 
 #[derive(Clone, Copy)]
@@ -113,8 +113,8 @@ pub(crate) fn with_rows<R: Rows>(
             "start" => span.set_start(value)?,
             "end" => span.set_end(value)?,
             "resolution" => {
-                let told = |error| Failure::new(format!("resolution: {error}"));
-                step = duration(value).map_err(told)?;
+                let reported = |error| Failure::new(format!("resolution: {error}"));
+                step = duration(value).map_err(reported)?;
             }
             _ => {}
         }
@@ -399,7 +399,7 @@ impl Writer<'_, '_> {
         self.flush()
     }
 
-    /// A number that is known, with as few digits as tell it from its neighbours.
+    /// A number that is known, with the fewest digits that distinguish it from its neighbours.
     fn number(&mut self, number: f64, quote: &[u8]) {
         if number.is_finite() {
             return self.line.shortest(number, 64);

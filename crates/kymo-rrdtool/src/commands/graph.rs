@@ -545,7 +545,7 @@ pub fn with_place(
     }
 }
 
-/// Warns of what is missing. Fonts are shown behind the option that names them; scripts that call rrdtool are not told of
+/// Warns of what is missing. Fonts are shown behind the option naming them; scripts calling rrdtool are not warned of
 /// them, as rrdtool takes another font without a word.
 fn warn_of_fonts(session: &mut Session<'_>, words: &Words<'_>, warnings: &[String]) {
     for warning in warnings {

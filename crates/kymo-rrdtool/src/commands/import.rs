@@ -61,9 +61,9 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// So many rows that are left out are told.
+/// The number of left-out rows that are reported.
 const TOLD: u64 = 5;
-/// An archive that is not defined has at most so many rows.
+/// Maximum number of rows of an archive that is not defined.
 const MOST_ROWS: u64 = 10_000_000;
 
 fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
@@ -164,13 +164,13 @@ impl Import<'_> {
         make::write(session, self.output, &source, self.format, self.existing)
     }
 
-    /// Checks that the rows that are told are in their archives.
+    /// Checks that the specified rows are in their archives.
     fn check_rows(&self, definition: &Definition) -> Result<(), Failure> {
         let rows = definition.archives.iter().map(|archive| archive.rows);
         self.first_rows.check(&rows.collect::<Vec<_>>())
     }
 
-    /// Reads the definitions that are told.
+    /// Reads the definitions that are given.
     fn define(&self, definition: &mut Definition) -> Result<Vec<Option<Origin>>, Failure> {
         let mut origins = Vec::new();
         for text in self.texts {
@@ -332,7 +332,7 @@ impl Import<'_> {
         Ok(survey)
     }
 
-    /// Stores the readings. Rows that are not in order are left out, and told.
+    /// Stores the readings. Rows that are out of order are left out, and reported.
     fn store(
         &self,
         session: &mut Session<'_>,
@@ -413,7 +413,7 @@ impl Survey {
     }
 }
 
-/// Whether a field tells that its reading is unknown.
+/// Whether a field says that its reading is unknown.
 fn is_unknown(field: &[u8]) -> bool {
     let field = field.trim_ascii();
     let words: [&[u8]; 4] = [b"", b"U", b"nan", b"null"];

@@ -96,16 +96,16 @@ impl Listing<'_> {
 
     /// Appends what is in a directory, each name behind a prefix.
     fn add(&mut self, directory: &Path, prefix: &[u8]) -> Result<(), Failure> {
-        let told = |error: io::Error| {
+        let reported = |error: io::Error| {
             let directory = directory.as_os_str().as_encoded_bytes();
             Failure::new(format!("'{}': {}", shown(directory), reason(&error)))
         };
-        let real = directory.canonicalize().map_err(told)?;
+        let real = directory.canonicalize().map_err(reported)?;
         if self.above.contains(&real) {
             // A link leads back.
             return Ok(());
         }
-        let entries = list(directory).map_err(told)?;
+        let entries = list(directory).map_err(reported)?;
         self.above.push(real);
         for entry in entries {
             let name = entry.name.as_encoded_bytes();

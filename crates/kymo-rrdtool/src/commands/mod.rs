@@ -63,7 +63,7 @@ pub const COMMANDS: &[Command] = &[
 ///
 /// # Errors
 ///
-/// Why it was not done; `None` where there is no such command.
+/// Why it was not done; `None` if there is no such command.
 pub fn run(session: &mut Session<'_>, words: &[&[u8]]) -> Option<Result<(), Failure>> {
     let (name, words) = words.split_first()?;
     let command = find(name)?;
@@ -71,12 +71,12 @@ pub fn run(session: &mut Session<'_>, words: &[&[u8]]) -> Option<Result<(), Fail
     let words = match Words::read_to(operands, command.options, words) {
         Ok(words) => words,
         Err(failure) => {
-            let told = match command.name {
+            let reported = match command.name {
                 // They print a time whatever is wrong.
                 "first" | "last" => session.write("-1\n"),
                 _ => Ok(()),
             };
-            return Some(told.and(Err(failure)));
+            return Some(reported.and(Err(failure)));
         }
     };
     let done = with_locking(session, &words, |session| (command.run)(session, &words));
@@ -91,8 +91,8 @@ fn with_locking<T>(
     work: impl FnOnce(&mut Session<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let usual = session.locking;
-    let done = told_locking(words).and_then(|told| {
-        session.locking = told.unwrap_or(usual);
+    let done = reported_locking(words).and_then(|reported| {
+        session.locking = reported.unwrap_or(usual);
         work(session)
     });
     session.locking = usual;
@@ -177,7 +177,7 @@ pub fn locking_named(name: &[u8]) -> Result<Locking, Failure> {
 }
 
 /// What a command line says about locking, with either option; the last `--locking` counts.
-fn told_locking(words: &Words<'_>) -> Result<Option<Locking>, Failure> {
+fn reported_locking(words: &Words<'_>) -> Result<Option<Locking>, Failure> {
     match words.value("locking") {
         Some(name) => locking_named(name).map(Some),
         None => Ok(words.has("wait").then_some(Locking::Wait)),
@@ -209,10 +209,10 @@ const FIRST_ROW: Opt = Opt::with(
     "The row of each archive before the one that is written first; [default: any].",
 );
 
-/// The form of a new database that a command line tells, or else what else tells it.
+/// The form of a new database that the command line specifies, or else the default.
 fn format(session: &Session<'_>, words: &Words<'_>) -> Result<Target, Failure> {
-    let told = words.value("format").map(target).transpose()?;
-    Ok(told.unwrap_or(session.defaults.format))
+    let reported = words.value("format").map(target).transpose()?;
+    Ok(reported.unwrap_or(session.defaults.format))
 }
 
 /// The machine that an option names.
@@ -232,11 +232,11 @@ fn known_machine(name: &[u8]) -> Result<&'static Machine, Failure> {
         })
 }
 
-/// The form of files that a name tells: that of a machine, or the portable one.
+/// The form of files that a name specifies: that of a machine, or the portable one.
 ///
 /// # Errors
 ///
-/// Where there is no such machine.
+/// If there is no such machine.
 pub fn target(name: &[u8]) -> Result<Target, Failure> {
     match name {
         b"portable" => Ok(Target::Portable),

@@ -73,7 +73,7 @@ pub(super) fn for_each_database(
             session.warn(open::cannot_open(word, &error));
         }
     }
-    // What is named twice is told once, since samples of the same labels are refused.
+    // A file that is named twice is printed once, since samples of the same labels are refused.
     let mut met = HashSet::new();
     files.retain(|file| met.insert(file.word.clone()));
     for file in &files {
@@ -83,12 +83,12 @@ pub(super) fn for_each_database(
             if !file.is_named && !is_database(&bytes) {
                 return Ok(());
             }
-            let told = |error| Failure::new(format!("'{}': {error}", shown(&file.word)));
-            let whole = Source::complete(&bytes).map_err(told)?;
+            let reported = |error| Failure::new(format!("'{}': {error}", shown(&file.word)));
+            let whole = Source::complete(&bytes).map_err(reported)?;
             work(
                 session,
                 &file.word,
-                &Source::open(&whole, machine).map_err(told)?,
+                &Source::open(&whole, machine).map_err(reported)?,
             )
         };
         match read(session) {

@@ -41,18 +41,18 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         return Err(Failure::new(format!("Usage: rrdtool {usage}")));
     };
     let target = format(session, words)?;
-    let told = |word: &[u8], error: &dyn std::fmt::Display| {
+    let reported = |word: &[u8], error: &dyn std::fmt::Display| {
         Failure::new(format!("'{}': {error}", shown(word)))
     };
     let force = words.has("force-overwrite");
     let to = path(output);
     if !force && to.symlink_metadata().is_ok() {
-        return Err(told(output, &"File exists; -f overwrites it"));
+        return Err(reported(output, &"File exists; -f overwrites it"));
     }
     let text: Bytes = if input == b"-" {
         let mut text = Vec::new();
         let read = io::stdin().lock().read_to_end(&mut text);
-        read.map_err(|error| told(input, &reason(&error)))?;
+        read.map_err(|error| reported(input, &reason(&error)))?;
         text.into()
     } else {
         open::bytes(input)?
@@ -60,8 +60,9 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let options = RestoreOptions {
         range_check: words.has("range-check"),
     };
-    let restored = restore(&text, &options).map_err(|error| told(input, &error))?;
-    let converted = convert(&restored.source(), target).map_err(|error| told(output, &error))?;
+    let restored = restore(&text, &options).map_err(|error| reported(input, &error))?;
+    let converted =
+        convert(&restored.source(), target).map_err(|error| reported(output, &error))?;
     for note in &converted.notes {
         session.warn(format_args!("{}: {note}", shown(output)));
     }
@@ -71,5 +72,5 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         ..Replace::NEW
     };
     replace(&to, how, |file| file.write_all(&converted.bytes))
-        .map_err(|error| told(output, &reason(&error)))
+        .map_err(|error| reported(output, &reason(&error)))
 }

@@ -39,13 +39,13 @@ impl Span {
 
     /// Takes the value of [`START`].
     pub(super) fn set_start(&mut self, value: &[u8]) -> Result<(), Failure> {
-        self.start = TimeSpec::parse(value).map_err(|error| told("start", &error))?;
+        self.start = TimeSpec::parse(value).map_err(|error| reported("start", &error))?;
         Ok(())
     }
 
     /// Takes the value of [`END`].
     pub(super) fn set_end(&mut self, value: &[u8]) -> Result<(), Failure> {
-        self.end = TimeSpec::parse(value).map_err(|error| told("end", &error))?;
+        self.end = TimeSpec::parse(value).map_err(|error| reported("end", &error))?;
         Ok(())
     }
 
@@ -56,6 +56,6 @@ impl Span {
     }
 }
 
-fn told(which: &str, error: &TimeError) -> Failure {
+fn reported(which: &str, error: &TimeError) -> Failure {
     Failure::new(format!("{which} time: {error}"))
 }

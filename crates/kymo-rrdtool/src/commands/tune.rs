@@ -158,7 +158,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         io::ErrorKind::WouldBlock => Failure::new("could not lock RRD"),
         _ => open::cannot_open(file, &error),
     })?;
-    let told = |error: &dyn std::fmt::Display| Failure::new(error.to_string());
+    let reported = |error: &dyn std::fmt::Display| Failure::new(error.to_string());
     let damaged = |error| Failure::new(format!("'{}': {error}", shown(file)));
     let bytes =
         Bytes::open(&there, Access::Random).map_err(|error| open::cannot_open(file, &error))?;
@@ -175,7 +175,9 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let mut forgotten = Vec::new();
     for (option, value) in words.options() {
         if let Some(setting) = setting(option, value)? {
-            let applied = setting.apply(&mut database).map_err(|error| told(&error))?;
+            let applied = setting
+                .apply(&mut database)
+                .map_err(|error| reported(&error))?;
             forgotten.extend(applied);
         }
     }
@@ -191,7 +193,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         }
         if let Target::Native(_) = target
             && let Some(patch) =
-                Patch::new(&source, &database, &forgotten).map_err(|error| told(&error))?
+                Patch::new(&source, &database, &forgotten).map_err(|error| reported(&error))?
         {
             for (offset, bytes) in patch.parts() {
                 let written = held.write_at(*offset, bytes);
@@ -201,7 +203,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             }
             return Ok(());
         }
-        let mut changed = Changed::of(database, &source.rows).map_err(|error| told(&error))?;
+        let mut changed = Changed::of(database, &source.rows).map_err(|error| reported(&error))?;
         forgotten
             .iter()
             .for_each(|source| changed.forget_seasons(*source));
@@ -209,7 +211,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         return make::write(session, file, &changed, target, Existing::Replaced);
     }
     warn_of_missing(session, &reshaping, &database);
-    let mut rows = Changed::of(database, &source.rows).map_err(|error| told(&error))?;
+    let mut rows = Changed::of(database, &source.rows).map_err(|error| reported(&error))?;
     forgotten
         .iter()
         .for_each(|source| rows.forget_seasons(*source));
@@ -221,13 +223,13 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         },
     };
     let changed = reshaping.apply(&rows.database, &rows.rows(), &smoothing);
-    let changed = changed.map_err(|error| told(&error))?;
+    let changed = changed.map_err(|error| reported(&error))?;
     let changed = changed.source(source.form.clone(), source.records.clone());
     make::write(session, file, &changed, target, Existing::Replaced)?;
     daemon::forget(session, words, file)
 }
 
-/// Tells of what shall go or change and is not there, which rrdtool passes over.
+/// Warns of what is to be removed or changed but does not exist, which rrdtool ignores.
 fn warn_of_missing(
     session: &mut Session<'_>,
     reshaping: &Reshaping,
@@ -246,7 +248,7 @@ fn warn_of_missing(
     }
 }
 
-/// What an option changes; `None` of one that is no change.
+/// What an option changes; `None` if it changes nothing.
 fn setting(option: &str, text: &[u8]) -> Result<Option<Setting>, Failure> {
     let failure = |message: &str| Failure::new(message);
     let text = std::str::from_utf8(text).map_err(|_| {

@@ -99,12 +99,12 @@ fn hand_on(
         return Err(Failure::new(message));
     }
     let mut moments = Moments::new(session.now, &session.zone);
-    let told = |message| Failure::new(format!("{}: {message}", shown(file)));
+    let reported = |message| Failure::new(format!("{}: {message}", shown(file)));
     let readings = readings.iter().map(|reading| moments.absolute(reading));
     let update = daemon::Update {
         file,
         template: words.value("template"),
-        readings: readings.collect::<Result<_, _>>().map_err(told)?,
+        readings: readings.collect::<Result<_, _>>().map_err(reported)?,
         skip_past: words.has("skip-past-updates"),
         durable: words.has("durable"),
     };
@@ -205,7 +205,7 @@ impl UpdateLine<'_> {
                 }
             }
         }
-        // Where there are no values, each has none.
+        // If no values are expected, each sample has none.
         for (sample, values) in samples.iter_mut().zip(values.chunks(expected.max(1))) {
             sample.values = values;
         }
@@ -230,7 +230,7 @@ impl UpdateLine<'_> {
                 .for_each(|written| add_rows(rrd.database(), written, rows));
         }
         let failed = match done {
-            Err((_, error)) => Some(told(rrd.database(), &error)),
+            Err((_, error)) => Some(reported(rrd.database(), &error)),
             Ok(_) => failed,
         };
         match failed {
@@ -239,7 +239,7 @@ impl UpdateLine<'_> {
         }
     }
 
-    /// Reads the readings of a moment. `None` where they are passed over.
+    /// Reads the readings of one time. `None` if they are skipped.
     fn read<'r>(
         &mut self,
         last: Time,
@@ -286,18 +286,18 @@ impl UpdateLine<'_> {
         match time {
             Some(time) if time.seconds() >= 0 => Ok(Some(time)),
             _ if self.skip_past => Ok(None),
-            // rrdtool's conversion of what is no time gives the least of all integers.
+            // rrdtool converts what is not a time to the least of all integers.
             _ => Err(past(time.map_or(i64::MIN, Time::seconds), last)),
         }
     }
 }
 
-/// What tells the times of readings.
+/// Determines the times of readings.
 struct Moments<'a> {
     /// The time that it is, where it is not that of the clock.
     fixed: Option<i64>,
     zone: &'a LocalZone,
-    /// The last time that was told by `N`.
+    /// The last time that `N` stood for.
     last: Option<(i64, u32)>,
 }
 
@@ -316,7 +316,7 @@ impl<'a> Moments<'a> {
     }
 
     /// A reading with the seconds that its time means, for daemons: they know neither times in words nor
-    /// those that count from now. What is no time stays: the daemon says so.
+    /// those that count from now. What is not a time stays as it is: the daemon reports it.
     fn absolute(&mut self, reading: &[u8]) -> Result<Vec<u8>, String> {
         let at_style = memchr(b'@', reading);
         let Some(end) = at_style.or_else(|| memchr(b':', reading)) else {
@@ -333,18 +333,18 @@ impl<'a> Moments<'a> {
         let Some((seconds, micros)) = time.map(Time::to_micros) else {
             return Ok(reading.to_vec());
         };
-        let mut told = match micros {
+        let mut reported = match micros {
             0 => format!("{seconds}:"),
             _ => format!("{seconds}.{micros:06}:"),
         }
         .into_bytes();
-        told.extend_from_slice(values);
-        Ok(told)
+        reported.extend_from_slice(values);
+        Ok(reported)
     }
 
     /// A time such as `noon yesterday`.
     fn at_style(&self, text: &[u8]) -> Result<Option<Time>, String> {
-        let told = |error| match error {
+        let reported = |error| match error {
             TimeError::Relative => format!("{error}: {}", shown(text)),
             _ => format!("ds time: {}: {error}", shown(text)),
         };
@@ -353,16 +353,16 @@ impl<'a> Moments<'a> {
             zone: self.zone,
             is_first: true,
         };
-        let seconds = times::time(text, &clock).map_err(told)?;
+        let seconds = times::time(text, &clock).map_err(reported)?;
         Ok(Some(Time::from_seconds(seconds)))
     }
 
-    /// `N`, or a number of seconds. `None` where it is none of any time.
+    /// `N`, or a number of seconds. `None` if the number is not a valid time.
     fn number(&mut self, text: &[u8]) -> Result<Option<Time>, String> {
         if text == b"N" {
             let mut now = self.now();
             if self.last.is_some_and(|last| last >= now) {
-                // Two in one line are two moments.
+                // Two in one line are two different times.
                 let (seconds, micros) = self.last.unwrap_or(now);
                 now = match micros {
                     999_999 => (seconds.saturating_add(1), 0),
@@ -410,14 +410,14 @@ fn converted(text: &[u8], number: f64, end: usize) -> String {
     format!("Converted '{whole}' to {number:.6}, but cannot convert '{rest}'")
 }
 
-/// The data sources that are told, as rrdtool looks at them: one by one.
+/// The data sources that are named, as rrdtool looks at them: one by one.
 fn template(rrd: &Rrd<Shared>, names: &[u8]) -> Result<Template, Failure> {
     let unknown = |name: &str| Failure::new(format!("unknown DS name '{name}'"));
     let text = shown(names);
-    let mut told: Vec<&str> = text.split(':').collect();
-    let more = told.len() > rrd.sources();
-    told.truncate(rrd.sources());
-    let template = rrd.template(&told);
+    let mut reported: Vec<&str> = text.split(':').collect();
+    let more = reported.len() > rrd.sources();
+    reported.truncate(rrd.sources());
+    let template = rrd.template(&reported);
     let template = template.map_err(|TemplateError::Unknown(name)| unknown(&name))?;
     if more {
         let message = "tmplt contains more DS definitions than RRD";
@@ -436,7 +436,7 @@ fn past(time: i64, last: Time) -> String {
 }
 
 /// Why readings are refused: in rrdtool's words where it has some.
-fn told(database: &Database, error: &UpdateError) -> String {
+fn reported(database: &Database, error: &UpdateError) -> String {
     match error {
         UpdateError::Past { time, last } => past(time.seconds(), *last),
         UpdateError::Reading {

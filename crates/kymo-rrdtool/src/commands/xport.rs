@@ -46,7 +46,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     MACHINE,
 ];
 
-/// Rows at most, roughly, where nothing is told.
+/// Maximum number of rows, roughly, if nothing is specified.
 const ROWS: i64 = 400;
 
 fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
@@ -130,13 +130,13 @@ pub(crate) fn with_table<T>(
     if table.columns.is_empty() {
         return Err(Failure::new("no XPORT found, nothing to do"));
     }
-    let mut untold: Vec<&str> = Vec::new();
+    let mut unreported: Vec<&str> = Vec::new();
     for element in &script.elements {
-        let name = command(element).filter(|name| !untold.contains(name));
-        untold.extend(name);
+        let name = command(element).filter(|name| !unreported.contains(name));
+        unreported.extend(name);
     }
-    if !untold.is_empty() {
-        let words = untold.join(", ");
+    if !unreported.is_empty() {
+        let words = unreported.join(", ");
         session.warn(format_args!(
             "the table does not have what these words show: {words}"
         ));

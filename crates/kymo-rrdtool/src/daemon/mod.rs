@@ -1,8 +1,8 @@
 //! A client of daemons that hold updates back: rrdcached's protocol.
 //!
 //! Requests are lines; a reply begins with a number and a message, and where the number is positive
-//! so many lines follow. A negative one is a failure. What the protocol is, the manual page of
-//! rrdcached tells under PROTOCOL.
+//! that many lines follow. A negative one is a failure. What the protocol is, the manual page of
+//! rrdcached describes under PROTOCOL.
 
 mod facts;
 mod rows;
@@ -21,7 +21,7 @@ use crate::options::Words;
 use crate::path::{path, shown};
 use crate::{Failure, Session};
 
-/// The port of rrdcached where none is told.
+/// The default port of rrdcached.
 pub const PORT: u16 = 42217;
 /// A line of a daemon is not longer than this: names of files, rows of many data sources.
 const LONGEST_LINE: u64 = 1 << 20;
@@ -54,7 +54,7 @@ pub(crate) fn address(session: &Session<'_>, words: &Words<'_>) -> Option<String
 ///
 /// # Errors
 ///
-/// Where there is no daemon at the address.
+/// If there is no daemon at the address.
 pub(crate) fn connect<'s>(
     session: &'s mut Session<'_>,
     words: &Words<'_>,
@@ -83,7 +83,7 @@ fn connect_to<'s>(
 ///
 /// # Errors
 ///
-/// Where there is no such daemon, or it does not do it.
+/// If there is no such daemon, or it fails to do it.
 pub(crate) fn flush(
     session: &mut Session<'_>,
     words: &Words<'_>,
@@ -99,7 +99,7 @@ pub(crate) fn flush(
 ///
 /// # Errors
 ///
-/// Where there is no such daemon, or it does not do it.
+/// If there is no such daemon, or it fails to do it.
 pub(crate) fn flush_at(
     session: &mut Session<'_>,
     address: String,
@@ -113,7 +113,7 @@ pub(crate) fn flush_at(
 ///
 /// # Errors
 ///
-/// Where there is no such daemon, or it does not do it.
+/// If there is no such daemon, or it fails to do it.
 pub(crate) fn forget(
     session: &mut Session<'_>,
     words: &Words<'_>,
@@ -131,7 +131,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Where there is no daemon at the address.
+    /// If there is no daemon at the address.
     pub fn connect(name: &str, strip: Option<Vec<u8>>) -> Result<Self, Failure> {
         let address = Address::parse(name, Some(PORT)).ok_or_else(|| {
             Failure::new(format!(
@@ -169,7 +169,7 @@ impl Client {
         self.ask(&[b"flush", &file]).map(drop)
     }
 
-    /// Has it forget what it knows of a file. That it knows nothing is no failure.
+    /// Makes the daemon forget what it knows of a file. It is not a failure if it knows nothing.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl Client {
             .map_err(|_| self.failure(&format!("found reply '{reply}', expected a number")))
     }
 
-    /// Sends a request; its words are escaped. Tells what stands behind the number of the reply.
+    /// Sends a request; its words are escaped. Returns what follows the number of the reply.
     ///
     /// # Errors
     ///
@@ -223,7 +223,7 @@ impl Client {
         }
         self.request.push(b'\n');
         let line = match self.exchange() {
-            // A daemon that was started anew knows nothing of connections to the one before it.
+            // A restarted daemon knows nothing of connections to the previous one.
             Err(_) if self.answered => {
                 self.answered = false;
                 self.exchange()?
@@ -281,7 +281,7 @@ impl Client {
         Ok(line)
     }
 
-    /// Ends the connection, of which nobody knows what is still to come.
+    /// Ends the connection, since what is still to come on it is unknown.
     fn lost(&mut self, error: &io::Error) -> Failure {
         self.stream = None;
         self.failure(&format!("the connection failed: {}", reason(error)))
@@ -292,11 +292,11 @@ impl Client {
     }
 
     /// The path of a file as the daemon knows it: absolute for one on this machine, and for others as
-    /// it was written, without what shall be cut off.
+    /// it was written, without the prefix that is to be stripped.
     ///
     /// # Errors
     ///
-    /// Where it cannot be known which directory this is; for one on another machine, whose paths are
+    /// If the current directory cannot be determined; for one on another machine, whose paths are
     /// others, where it is absolute.
     pub fn path(&self, file: &[u8]) -> Result<Vec<u8>, Failure> {
         if !self.is_local() {

@@ -1,11 +1,11 @@
-//! Rows that a daemon tells.
+//! Rows that a daemon returns.
 
 use super::Client;
 use crate::Failure;
 use crate::answers::Fetched;
 use crate::path::shown;
 
-/// Rows that a daemon tells.
+/// Rows that a daemon returns.
 #[derive(Debug, Default)]
 struct DaemonRows {
     fetched: Fetched,

@@ -1,4 +1,4 @@
-//! Readings that a daemon shall store.
+//! Readings that a daemon is to store.
 
 use std::fs::File;
 
@@ -28,7 +28,7 @@ pub(crate) struct Update<'a> {
 
 impl Client {
     /// Gives it readings. With a template, the daemon is asked before which data sources the file has, as
-    /// it takes values for all of them only.
+    /// it only takes values for all of them.
     ///
     /// # Errors
     ///

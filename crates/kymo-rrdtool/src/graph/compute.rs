@@ -137,7 +137,7 @@ impl Script {
                 Action::Evaluate { program, word } => {
                     let variables: Vec<_> = known.iter().map(Known::as_variable).collect();
                     let series = program.evaluate_series(&variables, &surroundings, &mut stack);
-                    let series = series.map_err(|error| told(program, word, &error))?;
+                    let series = series.map_err(|error| reported(program, word, &error))?;
                     room.take(&series)?;
                     known.push(Known::Series(series));
                 }
@@ -256,7 +256,7 @@ fn of_program(session: &Session<'_>, read: &Read, bounds: &Bounds) -> Result<Ser
 }
 
 /// What rrdtool says of a program without a result, and where it is.
-fn told(program: &Program, word: &str, error: &EvaluateError) -> Failure {
+fn reported(program: &Program, word: &str, error: &EvaluateError) -> Failure {
     use EvaluateError as E;
     let (problem, node) = match *error {
         E::NoSeries => (

@@ -245,7 +245,7 @@ impl Drawing<'_> {
         );
     }
 
-    /// Shades where a series is unknown, and more where all of them are.
+    /// Shades where a series is unknown, and more strongly where all series are.
     fn unknown(&mut self, columns: &Columns) {
         let drawn: Vec<&Vec<f64>> = columns.values.iter().filter(|of| !of.is_empty()).collect();
         let unknown = |pixel: usize| drawn.iter().filter(|of| of[pixel].is_nan()).count();

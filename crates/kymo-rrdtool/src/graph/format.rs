@@ -272,9 +272,9 @@ pub(crate) fn no_date(format: &str) -> String {
     text
 }
 
-/// The format of a time stamp whose own is not specified.
+/// The format of a timestamp for which none is specified.
 pub(crate) const TIMESTAMP: &str = "%Y-%m-%d %H:%M:%S";
-/// The format of a duration whose own is not specified.
+/// The format of a duration for which none is specified.
 pub(crate) const DURATION: &str = "%H:%02m:%02s";
 
 /// Milliseconds as weeks, days, hours...: `%[0][WIDTH][.PRECISION]LETTER`.

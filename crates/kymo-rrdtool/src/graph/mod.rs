@@ -79,7 +79,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Checks the times, and makes the step so long that there are at most so many rows.
+    /// Checks the times, and makes the step long enough for at most `rows` rows.
     ///
     /// # Errors
     ///

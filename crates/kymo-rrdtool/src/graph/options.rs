@@ -86,7 +86,7 @@ pub(crate) enum AxisForm {
 pub(crate) enum YGrid {
     Automatic,
     None,
-    /// A line each so much, and a label each so many lines.
+    /// A line every `step`, and a label every `label` lines.
     Lines {
         step: f64,
         label: u32,
@@ -174,7 +174,7 @@ pub(crate) struct GraphOptions {
     pub(crate) alt_y_grid: bool,
     pub(crate) logarithmic: bool,
     pub(crate) units_exponent: Option<i32>,
-    /// Characters of the labels of the y axis. If it is not set, there is no room for them where there are none.
+    /// Width of the labels of the y axis, in characters. If it is not set, no room is left if there are no labels.
     pub(crate) units_length: Option<u32>,
     /// Whether a logarithmic axis has SI prefixes.
     pub(crate) si: bool,

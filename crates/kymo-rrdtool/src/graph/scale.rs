@@ -27,7 +27,7 @@ pub(crate) struct Range {
     pub(crate) symbol: char,
 }
 
-/// Whether two numbers differ by as little as `float` tells apart, or four times that.
+/// Whether two numbers differ by as little as `float` can distinguish, or four times that.
 pub(crate) fn nearly_equal(a: f64, b: f64) -> bool {
     let order = |value: f64| {
         let bits = (value as f32).to_bits() as i32;
@@ -271,7 +271,7 @@ impl Transform {
         let value = match self.logarithmic {
             true => {
                 let log = value.log10();
-                // Below the axis, and where there is no logarithm.
+                // Below the axis, or without a logarithm.
                 if log.is_nan() || log < self.min {
                     return self.bottom;
                 }

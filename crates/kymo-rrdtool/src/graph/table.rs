@@ -7,7 +7,7 @@ use super::dates::date;
 use super::{Bounds, Notes};
 use crate::{Failure, LocalZone};
 
-/// Text is written in pieces of about so many bytes.
+/// Approximate size in bytes of the pieces in which text is written.
 const PIECE: usize = 1 << 15;
 
 /// What takes the text, in pieces.
@@ -261,7 +261,7 @@ fn quoted(line: &mut Line, text: &[u8]) {
     line.push_byte(b'"');
 }
 
-/// Writes the text as soon as it is longer than so many bytes.
+/// Writes the text as soon as it is longer than `most` bytes.
 fn write_piece(line: &mut Line, most: usize, out: &mut Write<'_>) -> Result<(), Failure> {
     if line.len() > most {
         out(line.as_bytes())?;

@@ -12,7 +12,7 @@ use super::options::{GraphOptions, Part};
 use super::picture::Graph;
 use super::scale::{Columns, Transform};
 
-/// A region is no wider than this, so that its time is near the pointer.
+/// Maximum width of a region, so that its time is near the pointer.
 const WIDEST: usize = 24;
 
 /// A curve that has values to show.

@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::path::shown;
 
-/// A word such as `DEF:a=load.rrd:load:AVERAGE:step=300`: a command, and arguments that are told by
+/// A word such as `DEF:a=load.rrd:load:AVERAGE:step=300`: a command, and arguments that are given by
 /// their place or by their name. `\:` is a colon that separates nothing.
 pub(super) struct Word<'a> {
     text: &'a [u8],

@@ -39,7 +39,7 @@ const UNITS: [(&str, Unit); 7] = [
     ("YEAR", U::Year),
 ];
 
-/// So many units.
+/// A number of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Interval(u32, Unit);
 
@@ -49,7 +49,7 @@ pub(crate) struct TimeGrid {
     minor: Interval,
     major: Interval,
     label: Interval,
-    /// Labels stand in the middle of so many seconds.
+    /// Number of seconds in whose middle a label is placed.
     precision: i64,
     pub(crate) format: String,
 }
@@ -131,7 +131,7 @@ const fn row(
     }
 }
 
-/// The grid that suits an axis of so many seconds and pixels.
+/// The grid that suits an axis of `seconds` seconds and `pixels` pixels.
 fn automatic(seconds: i64, pixels: u32, week_format: &str) -> TimeGrid {
     let each = seconds as f64 / f64::from(pixels);
     let suits = |row: &&Automatic| row.seconds <= each && row.length <= seconds;

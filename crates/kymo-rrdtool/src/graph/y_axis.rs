@@ -38,7 +38,7 @@ pub(crate) struct YAxis<'a> {
 /// Distances of lines, and how labels are written.
 struct Grid {
     step: f64,
-    /// Each so many lines has a label.
+    /// Number of lines from one label to the next.
     label: i64,
     /// The width and the decimals of labels; `None` if the greatest label decides.
     digits: Option<(usize, usize)>,

@@ -15,7 +15,7 @@ pub(crate) struct Fields {
     pub(crate) month: i64,
     /// Of the month, from 1.
     pub(crate) day: i64,
-    /// From Sunday, 0; does not count for the moment.
+    /// Day of the week, from Sunday, 0; ignored when the time is computed.
     pub(crate) weekday: i64,
     pub(crate) second_of_day: i64,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Calendar<'a> {
     guess: i64,
 }
 
-/// How far apart the moments are at which is looked whether summer time is in force.
+/// Seconds between the times at which it is checked whether summer time is in force.
 const STRIDE: i64 = 601_200;
 /// How many of them there are in each direction: some nine years.
 const STRIDES: i64 = 446;
@@ -62,7 +62,7 @@ impl<'a> Calendar<'a> {
         }
     }
 
-    /// What clocks and calendars show at a moment, and whether it is summer time.
+    /// What clocks and calendars show at a time, and whether it is summer time.
     pub(crate) fn fields(&self, moment: i64) -> (Fields, bool) {
         let (offset, summer) = self.zone.offset(moment);
         let local = moment.saturating_add(offset);
@@ -79,7 +79,7 @@ impl<'a> Calendar<'a> {
         (fields, summer)
     }
 
-    /// The moment at which clocks show something, by summer time or not where that is told. It is
+    /// The time at which clocks show something, in summer time or not where that is given. It is
     /// found as the C library's `mktime` finds it. `None` where it is out of range.
     pub(crate) fn moment(&self, fields: &Fields, summer: Option<bool>) -> Option<i64> {
         let local = fields.as_utc()?;
@@ -122,7 +122,7 @@ impl<'a> Calendar<'a> {
         Some(guess)
     }
 
-    /// The offset of the nearest moment of summer time, or of none.
+    /// The offset of the nearest time with summer time, or without it.
     fn nearest(&self, moment: i64, summer: bool) -> Option<i64> {
         let distances = (1..=STRIDES).flat_map(|stride| [-stride * STRIDE, stride * STRIDE]);
         let offsets = distances.map(|distance| self.zone.offset(moment.saturating_add(distance)));

@@ -1,6 +1,6 @@
-//! Times as rrdtool's command lines tell them: `-1d`, `noon yesterday`, `end-2h`, `1600000000`.
+//! Times as rrdtool's command lines specify them: `-1d`, `noon yesterday`, `end-2h`, `1600000000`.
 //!
-//! [`TimeSpec::parse`] reads one. What it means, a [`Clock`] tells: [`TimeSpec::resolve`] where it
+//! [`TimeSpec::parse`] reads one. A [`Clock`] determines what it means: [`TimeSpec::resolve`] where it
 //! stands alone, [`TimeSpec::span`] where a start and an end may be relative to each other.
 //! [`time`] does both for one that stands alone.
 //! [`duration()`] and [`scaled()`] read lengths of time, such as `5m`.
@@ -25,7 +25,7 @@ pub const EARLIEST: i64 = 315_360_000;
 use crate::LocalZone;
 use calendar::Calendar;
 
-/// The time that a text tells alone, in seconds since 1970.
+/// The time that a text specifies on its own, in seconds since 1970.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub struct Clock<'a> {
     pub zone: &'a LocalZone,
     /// Whether the time is the first that rrdtool asks the C library for: that begins its search for the
     /// offset from UTC with none then, and else with the one it found last, which is that of now.
-    /// It tells which moment is meant where clocks are set back and show something twice.
+    /// It determines which time is meant where clocks are set back and show something twice.
     pub is_first: bool,
 }
 
@@ -71,11 +71,11 @@ enum Reference {
 /// A day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Day {
-    /// So many days after today.
+    /// This many days after today.
     After(i64),
     /// A day of this week, which begins with Sunday: 0.
     OfWeek(u8),
-    /// A date; of the current year, if none is told. Months are 1 to 12, days may be beyond their
+    /// A date; of the current year, if none is specified. Months are 1 to 12, days may be beyond their
     /// month's.
     Date {
         year: Option<i64>,
@@ -122,7 +122,7 @@ impl Shift {
     }
 }
 
-/// Why a text is no time, or tells none.
+/// Why a text is not a time, or does not specify one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeError {
     /// It is not written as one; what is wrong.
@@ -157,12 +157,12 @@ impl fmt::Display for TimeError {
 impl std::error::Error for TimeError {}
 
 impl TimeSpec {
-    /// Now, where nothing is told.
+    /// Now, if nothing is specified.
     pub const NOW: Self = Self::after(Reference::Now, 0);
-    /// A day before the end: where rrdtool begins if it is not told.
+    /// A day before the end: where rrdtool begins by default.
     pub const DAY_BEFORE_END: Self = Self::after(Reference::End, -86_400);
 
-    /// A moment, in seconds since 1970.
+    /// A time, in seconds since 1970.
     pub const fn at(seconds: i64) -> Self {
         Self::after(Reference::Seconds(seconds), 0)
     }
@@ -251,8 +251,8 @@ impl TimeSpec {
         }
     }
 
-    /// So long after a moment. Dates are counted with the offset from UTC that summer time, or that
-    /// it is not, has at that moment: over its end, a day is 24 hours.
+    /// The time this far after `moment`. Dates are counted with the UTC offset of summer time if it is in
+    /// force at that time, and of standard time otherwise: across its end, a day has 24 hours.
     fn since(&self, moment: i64, clock: &Clock<'_>) -> Result<i64, TimeError> {
         if !self.shift.is_of_dates() {
             return plus(moment, self.shift.seconds);

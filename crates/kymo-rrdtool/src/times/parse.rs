@@ -1,7 +1,7 @@
 //! How times are written.
 //!
 //! A text is a reference (`now`, `end`, a time of day, a date) and then offsets (`-1d`). The words
-//! of one are none of the other. Blanks, `_` and `,` separate; a character that no token begins with
+//! of one are not words of the other. Blanks, `_` and `,` separate; a character that no token begins with
 //! ends the text, as it does for rrdtool.
 
 use super::{Day, EARLIEST, Reference, Shift, TimeError, TimeSpec};
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The number; 0 where there is none.
+    /// The number; 0 if there is none.
     fn number(&self) -> Result<i64, TimeError> {
         match self.token() {
             Token::Number => digits(self.found()),

@@ -82,7 +82,7 @@ fn references() {
         // What is behind a character that nothing begins with does not count.
         ("now#1", "2026-11-21 11:54:01"),
         ("20200105 pm", "2020-01-05 00:00:00"),
-        // Clocks skip what is told, or show it twice.
+        // Clocks skip the given time, or show it twice.
         ("02:30 20260329", "2026-03-29 03:30:00"),
         ("02:30 20261025", "2026-10-25 02:30:00"),
     ] {
@@ -124,7 +124,7 @@ fn offsets() {
 }
 
 #[test]
-fn what_is_no_time_is_told_as_rrdtool_tells_it() {
+fn what_is_no_time_is_reported_as_rrdtool_reports_it() {
     for (text, message) in [
         ("13pm", "there cannot be more than 12 AM or PM hours"),
         ("24:00", "did you really mean month 24?"),

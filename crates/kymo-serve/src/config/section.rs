@@ -1,4 +1,4 @@
-//! A table of a file in TOML, whose values are taken one by one.
+//! A table of a TOML file, whose values are taken one by one.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -33,26 +33,26 @@ use server_sender::ServerSender;
 
 /// The size of the datagrams between threads.
 const LARGE: usize = 65_507;
-/// So many of these may wait for a server.
+/// Maximum number of these that wait for a server.
 const WAITING: usize = 256;
-/// So many messages are remembered, of which none is sent on twice.
+/// Number of messages that are remembered, so that none is sent on twice.
 const REMEMBERED: usize = 4096;
 
-/// What is sent on, and to whom.
+/// What is sent on, and to which servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whom to.
+    /// The servers that it is sent to.
     pub servers: Vec<Server>,
     /// Whether what has come as datagrams is sent on, too.
     pub received: bool,
     /// No datagram is larger.
     pub packet_size: usize,
-    /// Over so many routers datagrams go; as many as the system says, if that is not told.
+    /// Maximum number of routers that datagrams pass; the system's default if not set.
     pub time_to_live: Option<u8>,
 }
 
 impl Default for Options {
-    /// To nobody.
+    /// Sends nothing on.
     fn default() -> Self {
         Self {
             servers: Vec::new(),
@@ -63,7 +63,7 @@ impl Default for Options {
     }
 }
 
-/// Someone whom lists are sent to.
+/// A server that lists are sent to.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Server {
     /// A name, an address, or a group.
@@ -78,13 +78,13 @@ pub struct Server {
     pub interface: Option<String>,
     /// The address that they come from.
     pub bind_address: Option<String>,
-    /// How often it is looked what the name means now; once, unless told.
+    /// How often the name is resolved again; by default, never.
     pub resolve_interval: Option<Duration>,
 }
 
 impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Passwords are told to nobody.
+        // Passwords are never shown.
         f.debug_struct("Server")
             .field("host", &self.host)
             .field("port", &self.port)
@@ -188,7 +188,7 @@ struct Parcel {
 }
 
 impl Forwarder {
-    /// Begins to send on. A host whose name means nothing yet is looked for again later.
+    /// Begins to send on. A host name that cannot be resolved yet is looked up again later.
     ///
     /// # Errors
     ///
@@ -250,13 +250,13 @@ impl Forwarder {
         }
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
-            // A thread that panicked has told so.
+            // A thread that panicked has reported it.
             let _ = thread.join();
         }
     }
 
-    /// An outbox for a thread that takes lists; `received` tells whether these come as datagrams.
-    /// `None` where such are not sent on.
+    /// An outbox for a thread that takes lists; `received` specifies whether these come as datagrams.
+    /// `None` if lists from there are not sent on.
     pub(crate) fn outbox(self: &Arc<Self>, received: bool) -> Option<Outbox> {
         if self.server_senders.is_empty() || (received && !self.received) {
             return None;
@@ -363,7 +363,7 @@ impl Outbox {
         }
     }
 
-    /// Hands over what is in another one, in whose place this is.
+    /// Hands over the pending content of another outbox, which this one replaces.
     pub(crate) fn take_over(&mut self, other: &mut Self) {
         if let Some(datagram) = other.packer.flush() {
             self.forwarder.push(datagram, other.count);

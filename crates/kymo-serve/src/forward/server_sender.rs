@@ -125,11 +125,11 @@ impl ServerSender {
             }
             Item::Fault(_) => {}
         });
-        // What is packed is read again, all of it; should it ever not be, that is told.
+        // All that is packed is read again; should any of it ever not be, that is reported.
         lost(parcel.count.saturating_sub(met));
     }
 
-    /// Sends a datagram with so many lists or messages, and tells whether that was done.
+    /// Sends a datagram with `count` lists or messages, and returns whether that was done.
     fn send(&self, datagram: &[u8], count: u64, looked: &mut Looked) -> bool {
         let sent = match self.target(looked) {
             Ok(target) => target.socket.send_to(datagram, target.address).map(drop),
@@ -151,7 +151,7 @@ impl ServerSender {
                 }
                 let Server { host, port, .. } = &self.server;
                 self.log_limiter
-                    .tell(format_args!("{host}, port {port}: not sent on: {error}"));
+                    .report(format_args!("{host}, port {port}: not sent on: {error}"));
                 false
             }
         }
@@ -170,7 +170,7 @@ impl ServerSender {
                 Ok(_) => self.server.resolve_interval,
                 Err(_) => Some(RETRY),
             };
-            // A moment too far away never comes.
+            // A time too far in the future never comes.
             (lasts.and_then(|lasts| now.checked_add(lasts)), found)
         });
         found.as_ref()
@@ -183,7 +183,7 @@ impl ServerSender {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");
         for address in (server.host.as_str(), server.port).to_socket_addrs()? {
             // Connecting asks for a route and sends nothing. Datagrams then go by a socket that is not
-            // connected: that of one would lose the next after each that nobody took.
+            // connected: a connected one would lose the next datagram after each that was not received.
             let reached = self.socket(address).and_then(|it| it.connect(address));
             match reached.and_then(|()| self.socket(address)) {
                 Ok(socket) => return Ok(Target { socket, address }),

@@ -1,6 +1,6 @@
 //! Other options, while lists come.
 //!
-//! What is known is there once, and options are taken anew by each thread before its next list: a list waits for
+//! What is known exists only once, and each thread takes new options before its next list: a list waits for
 //! no lock that there would not be without this.
 
 use std::io;
@@ -38,7 +38,7 @@ impl Options {
 
 impl Ingest {
     /// Has other options from now on, which a [check](Options::check) let pass. What is known stays known, but
-    /// for names whose type is not what it was.
+    /// for names whose type has changed.
     pub fn change(&self, options: Options) {
         let before = self.state.latest();
         {

@@ -1,4 +1,4 @@
-//! Lists of values of collectd, whichever way they come: what is known of each name, its database,
+//! Lists of collectd values, however they arrive: what is known of each name, its database,
 //! and its file of comma-separated values.
 //!
 //! Each thread that receives has a [`Session`], which remembers the names it has met. A list takes the
@@ -45,7 +45,7 @@ const LONG: usize = 1 << 16;
 /// Lines that are kept in all.
 const MOST_LINES: usize = 64 << 20;
 
-/// Values of one list where no `types.db` tells how many there are: a database has room for a year of each.
+/// Values of one list where no `types.db` specifies their number: a database has room for a year of each.
 const MOST_VALUES: usize = 64;
 
 /// What becomes of values.
@@ -53,7 +53,7 @@ const MOST_VALUES: usize = 64;
 pub struct Options {
     /// The types of values; those on the wire decide if there are none.
     pub types: Option<TypesDb>,
-    /// From one list to the next, where senders do not tell.
+    /// The time from one list to the next, if senders do not specify it.
     pub interval: CdTime,
     /// The name of this machine, for lists without a host.
     pub host: String,
@@ -67,7 +67,7 @@ pub struct Options {
     pub most_series_per_sender: usize,
     /// How many bytes the new databases of one sender may have.
     pub most_bytes_per_sender: u64,
-    /// Who sends lists on, if somebody does.
+    /// The forwarder of lists, if there is one.
     pub forwarder: Option<Arc<Forwarder>>,
 }
 
@@ -91,7 +91,7 @@ pub struct Counters {
     pub wrong_type: AtomicU64,
     /// Lists that were not: there was no room, or they could not be kept.
     pub dropped: AtomicU64,
-    /// Lists whose time was not after the last one of their name: no database takes them.
+    /// Lists whose time was not after that of the last one of their name: no database accepts them.
     pub past: AtomicU64,
     /// Databases that were made.
     pub created: AtomicU64,
@@ -112,7 +112,7 @@ pub enum Problem {
     TooLong(usize),
     /// There are as many names as may be known.
     TooMany,
-    /// Its sender has brought as many as it may.
+    /// Its sender has reached the limit.
     TooManyOfSender,
     /// It cannot be kept, for this reason.
     Failed(String),
@@ -140,7 +140,7 @@ impl std::error::Error for Problem {}
 
 type Shard = Mutex<HashMap<Box<[u8]>, Arc<Series>>>;
 
-/// Where lists of values go, as the options say of some moment.
+/// Where lists of values go, according to the options at some time.
 #[derive(Debug)]
 pub struct Ingest {
     options: Arc<Options>,
@@ -229,7 +229,7 @@ impl Ingest {
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             thread.thread().unpark();
-            // A thread that panicked has told so.
+            // A thread that panicked has reported it.
             let _ = thread.join();
         }
         self.state.latest().write_lines();
@@ -245,7 +245,7 @@ impl Ingest {
         &self.store
     }
 
-    /// A session for one thread, whose lists come from there.
+    /// A session for one thread, whose lists come from `origin`.
     pub fn session(self: &Arc<Self>, origin: Origin) -> Session {
         let forwarder = self.options.forwarder.as_ref();
         Session {
@@ -312,7 +312,7 @@ impl Ingest {
         found.is_live(Instant::now()).then_some(found)
     }
 
-    /// Writes what waits of a name, or of all, to the files, and waits for it. Tells why it could not
+    /// Writes what waits of a name, or of all, to the files, and waits for it. Returns why it could not
     /// be done.
     ///
     /// # Errors
@@ -339,15 +339,15 @@ impl Ingest {
         }
     }
 
-    /// Counts a message, and tells it.
+    /// Counts a message, and logs it.
     fn notify(&self, message: fmt::Arguments<'_>) {
         self.counters.notifications.fetch_add(1, Relaxed);
-        self.log_limiter.tell(message);
+        self.log_limiter.report(message);
     }
 
-    /// Tells a message that anybody can cause.
+    /// Logs a message that anybody can cause.
     pub(crate) fn complain(&self, message: fmt::Arguments<'_>) {
-        self.log_limiter.tell(message);
+        self.log_limiter.report(message);
     }
 
     fn shard(&self, key: &[u8]) -> MutexGuard<'_, HashMap<Box<[u8]>, Arc<Series>>> {
@@ -415,7 +415,7 @@ impl Ingest {
         for series in unwritten {
             if let Err(reason) = self.write_lines_of(&series) {
                 self.log_limiter
-                    .tell(format_args!("{}: {reason}", series.name()));
+                    .report(format_args!("{}: {reason}", series.name()));
                 lock(&self.unwritten).push(series);
             }
         }
@@ -517,12 +517,12 @@ pub enum Origin {
 #[derive(Debug)]
 pub struct Session {
     ingest: Arc<Ingest>,
-    /// For lists that are sent on, if such are.
+    /// The outbox for lists that are sent on, if any are.
     outbox: Option<Outbox>,
     origin: Origin,
     /// Who has sent the datagram at hand.
     sender: Option<IpAddr>,
-    /// Whether lists are in the journal although nobody waits for that.
+    /// Whether lists are written to the journal although nothing waits for that.
     is_journalled: bool,
     /// Names that were met, so that only the first list of each looks into the common table.
     /// Those that were forgotten are not kept.
@@ -545,7 +545,7 @@ struct Tally {
 }
 
 impl Session {
-    /// Says that the lists which are taken after this have come at this moment.
+    /// Marks the lists that are taken after this as having arrived now.
     pub fn begin(&mut self) {
         self.arrived = Instant::now();
     }
@@ -669,9 +669,9 @@ impl Session {
     }
 
     /// Sees that the journal has the lists of datagrams, if it is to have them. What cannot be written there is in
-    /// memory all the same, and told.
+    /// memory all the same, and reported.
     pub fn note(&mut self) {
-        // The store has told why.
+        // The store has reported why.
         let _ = self.ingest.store.note(&mut self.group);
         self.send_on();
     }
@@ -687,7 +687,7 @@ impl Session {
         }
     }
 
-    /// Counts a message, tells it, and sends it on where such are.
+    /// Counts a message, logs it, and sends it on if messages are sent on.
     pub fn notify(&mut self, notification: &Notification<'_>) {
         self.renew();
         let (severity, id) = (notification.severity, notification.id.canonical());
@@ -700,7 +700,7 @@ impl Session {
     }
 }
 
-/// The bytes of a name: none of its five parts has a NUL.
+/// Writes the bytes of a name; none of its five parts contains a NUL.
 fn key_of(id: &Identifier<'_>, key: &mut Vec<u8>) {
     key.clear();
     for name in [
@@ -732,7 +732,7 @@ fn is_key(id: &Identifier<'_>, mut key: &[u8]) -> bool {
     }) && key.is_empty()
 }
 
-/// The time of this moment; 1970 where the clock is before it.
+/// The current time; 1970 if the clock is before that.
 pub fn now() -> CdTime {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)

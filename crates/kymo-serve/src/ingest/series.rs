@@ -70,11 +70,11 @@ struct State {
     /// When a list has come.
     arrived: Instant,
     database: Option<Arc<Database>>,
-    /// Why there is no database, and when that was.
+    /// Why there is no database, and when this was found.
     failed: Option<(Instant, String)>,
-    /// Records that wait until the database is created, which somebody does if there are any.
+    /// Records that wait until the database is created; if there are any, a thread is creating it.
     waiting: Vec<u8>,
-    /// Whether it was forgotten: it takes no lists any more.
+    /// Whether it was forgotten: it no longer takes lists.
     is_gone: bool,
 }
 
@@ -142,7 +142,7 @@ impl Series {
         !lock(&self.state).is_within(LEAST_MEMORY, now)
     }
 
-    /// Takes no lists any more.
+    /// Stops taking lists.
     pub(super) fn retire(&self) {
         lock(&self.state).is_gone = true;
     }
@@ -153,7 +153,7 @@ impl Series {
         (state.database, state.failed) = (None, None);
     }
 
-    /// Takes no lists any more, where none wait to be written. Tells whether that is so.
+    /// Stops taking lists, if none wait to be written. Returns whether it has stopped.
     pub(super) fn end(&self) -> bool {
         let mut state = lock(&self.state);
         state.is_gone = lock(&self.lines).is_empty();
@@ -238,7 +238,7 @@ impl Series {
                 return Err(Problem::Failed(problem.to_string()));
             }
         }
-        // Only now: while the lock was not held, all may have been written. Then nobody else sees to it
+        // Only now: while the lock was not held, all may have been written. Then no other thread makes sure
         // that this is.
         let was_empty = lines.is_empty();
         let before = lines.len();
@@ -360,7 +360,7 @@ impl Series {
                         .accept_record(&database, &record, Some(&mut group));
                     dropped += u64::from(!matches!(taken, Ok(()) | Err(Refused::Past(_))));
                 }
-                // The store has told why, if it cannot.
+                // The store has reported why, if it cannot.
                 let _ = ingest.store.note(&mut group);
                 state.database = Some(database);
             }
@@ -372,7 +372,7 @@ impl Series {
         ingest.counters.dropped.fetch_add(dropped, Relaxed);
     }
 
-    /// Notes why there is no database.
+    /// Records why there is no database.
     fn fail(&self, ingest: &Ingest, state: &mut State, error: &io::Error) -> Problem {
         let reason = error.to_string();
         ingest.complain(format_args!("{}: no database: {reason}", self.name));
@@ -439,7 +439,7 @@ impl Series {
         }
         match store.create_new(&path, &definition) {
             Ok(()) => ingest.counters.created.fetch_add(1, Relaxed),
-            // Somebody was faster.
+            // Another thread or process was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => 0,
             Err(error) => return Err(error),
         };
@@ -451,7 +451,7 @@ impl Series {
 }
 
 impl State {
-    /// Refuses if it has failed a moment ago to open or create the database.
+    /// Fails if opening or creating the database has failed just before.
     fn check_failed(&self) -> Result<(), Problem> {
         match &self.failed {
             Some((when, reason)) if when.elapsed() < RETRY => Err(Problem::Failed(reason.clone())),

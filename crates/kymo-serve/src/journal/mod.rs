@@ -8,9 +8,9 @@
 //!
 //! A group is written by one call of the system before anything in it is acknowledged, so that a
 //! program that is killed loses none. What a machine that stops leaves half-written was not
-//! acknowledged where [`Options::durable`] is set; the checksum tells it. Where the disk cannot take a
+//! acknowledged where [`Options::durable`] is set; the checksum reveals it. Where the disk cannot take a
 //! file, nothing that is not known to be there is acknowledged, and a new file is begun: what a file has
-//! after that, nobody knows.
+//! after that is unknown.
 
 mod replay;
 
@@ -37,9 +37,9 @@ const FORGET: u8 = 2;
 const NAME: &str = "kymo.journal.";
 /// What the name of a file ends with that was not read to its end.
 const DAMAGED: &str = ".damaged";
-/// It is begun anew above so many bytes, unless a configuration says otherwise.
+/// Size in bytes above which a new file is begun, unless the configuration sets another.
 const MOST_BYTES: u64 = 64 << 20;
-/// Nothing is appended to a file that is longer than so many times what is told, beside what was carried
+/// Nothing is appended to a file longer than this multiple of the configured size, beside what was carried
 /// over.
 const MOST_TIMES: u64 = 8;
 
@@ -48,12 +48,12 @@ const MOST_TIMES: u64 = 8;
 pub struct Options {
     /// The directory.
     pub directory: PathBuf,
-    /// Above so many bytes, beside those that were carried over from the file before, everything is written,
+    /// Number of bytes, besides those carried over from the previous file, above which everything is written,
     /// and a new file begun.
     pub most_bytes: u64,
     /// Whether what is acknowledged survives that the machine stops, and not the program only.
     pub durable: bool,
-    /// Whether it has datagrams, too, which are acknowledged to nobody.
+    /// Whether it also has datagrams, which are not acknowledged.
     pub datagrams: bool,
 }
 
@@ -74,7 +74,7 @@ impl Options {
 pub struct Journal {
     options: Options,
     active: Mutex<Active>,
-    /// Tells that [`Active::synced`] has grown, or nobody syncs any more.
+    /// Signals that [`Active::synced`] has grown, or nobody syncs any more.
     synced: Condvar,
     long: AtomicBool,
     /// Bytes that were written since it was opened.
@@ -110,14 +110,14 @@ struct Active {
 enum Origin {
     /// It is to be acknowledged.
     New,
-    /// Nobody waits for it.
+    /// It is not acknowledged.
     Unacknowledged,
     /// It is in an earlier file, and was acknowledged.
     Before,
 }
 
 impl Journal {
-    /// Opens a journal, and tells the files that were left there.
+    /// Opens a journal, and returns the files that were left there.
     ///
     /// # Errors
     ///
@@ -155,13 +155,13 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// `StorageFull` where the file has become far longer than was told; those of the system. Then the group
+    /// `StorageFull` where the file has become far longer than configured; those of the system. Then the group
     /// is not in the journal.
     pub(crate) fn append(&self, group: &mut [u8]) -> io::Result<()> {
         self.write(group, Origin::New)
     }
 
-    /// Appends a group that is acknowledged to nobody: it is not waited for the disk.
+    /// Appends a group that is not acknowledged, without waiting for the disk.
     ///
     /// # Errors
     ///
@@ -231,8 +231,8 @@ impl Journal {
     /// Waits until all that was written is on the disk: one thread syncs for all that have
     /// written before it began.
     ///
-    /// A file that could not be synced is not tried again: systems tell an error once and then take what was
-    /// not written for written. So all who wait for the file are told.
+    /// A file that could not be synced is not tried again: systems report an error once and then take what was
+    /// not written for written. So all who wait for the file get the error.
     fn sync<'a>(&'a self, mut active: MutexGuard<'a, Active>) -> io::Result<()> {
         let wanted = active.written;
         loop {
@@ -270,12 +270,12 @@ impl Journal {
         self.long.store(true, Relaxed);
     }
 
-    /// Whether a new file is to be begun: this one is longer than was told, or torn.
+    /// Whether a new file is to be begun: this one is longer than configured, or torn.
     pub(crate) fn is_long(&self) -> bool {
         self.long.load(Relaxed)
     }
 
-    /// Begins a new file, and tells those before it. They are removed when all that they have is in the
+    /// Begins a new file, and returns those before it. They are removed when all that they have is in the
     /// files of databases, or in the new one.
     ///
     /// # Errors
@@ -284,13 +284,13 @@ impl Journal {
     pub(crate) fn rotate(&self) -> io::Result<Vec<PathBuf>> {
         let mut active = self.active();
         let directory = &self.options.directory;
-        // A system tells an error to one of those who sync.
+        // A system reports an error to only one of those who sync.
         while active.syncing {
             active = wait(&self.synced, active);
         }
         let is_waited_for = self.options.durable && active.failed_groups < active.written;
         if is_waited_for && active.file.sync_data().is_err() {
-            // Those who wait for it are told. What was acknowledged is pending, and is carried over.
+            // Those who wait for it get the error. What was acknowledged is pending, and is carried over.
             self.errors.fetch_add(1, Relaxed);
             self.give_up(&mut active);
         }
@@ -326,7 +326,7 @@ impl Journal {
         self.active().length
     }
 
-    /// How many files there are that were not read to their ends, and kept for somebody to look at them.
+    /// Number of files that were not read to their ends, and are kept for inspection.
     pub fn damaged(&self) -> usize {
         files(&self.options.directory, DAMAGED).map_or(0, |files| files.len())
     }
@@ -385,7 +385,7 @@ pub(crate) fn set_aside(path: &Path) -> io::Result<()> {
     std::fs::rename(path, name)
 }
 
-/// The files of a directory whose names end so behind their numbers, in their order.
+/// The files of a directory whose names are a number and `end`, in the order of their numbers.
 fn files(directory: &Path, end: &str) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -403,8 +403,8 @@ fn files(directory: &Path, end: &str) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(files)
 }
 
-/// Writes the head of a group, whose entries are there: their length and checksum. `None` where there is
-/// no room for a head, or there are more bytes than it can tell.
+/// Writes the head of a group, whose entries are there: their length and checksum. `None` if there is
+/// no room for a head, or there are more bytes than it can specify.
 pub fn seal(group: &mut [u8]) -> Option<()> {
     let (head, body) = group.split_first_chunk_mut::<HEAD>()?;
     head[..4].copy_from_slice(&u32::try_from(body.len()).ok()?.to_le_bytes());
@@ -543,10 +543,10 @@ mod tests {
         for zeros in [8, 12, 4096] {
             let bytes = [MAGIC.as_slice(), &whole, &vec![0; zeros]].concat();
             let mut count = 0;
-            let told = replay(&bytes, |_| count += 1);
+            let reported = replay(&bytes, |_| count += 1);
             let offset = MAGIC.len() + whole.len();
             let expected = format!("offset {offset}: found a group of no bytes, expected an entry");
-            assert_eq!((told, count), (Err(expected), 1));
+            assert_eq!((reported, count), (Err(expected), 1));
         }
     }
 }

@@ -14,7 +14,7 @@ pub enum Entry<'a> {
     Forget(&'a [u8]),
 }
 
-/// Tells the entries of a file, in their order. A damaged group is passed over, if its end is known.
+/// Passes the entries of a file to `each`, in their order. A damaged group is skipped, if its end is known.
 ///
 /// # Errors
 ///
@@ -28,33 +28,33 @@ pub fn replay(bytes: &[u8], mut each: impl FnMut(Entry<'_>)) -> Result<(), Strin
             false => Err("offset 0: found no journal, expected `KYMOJRN1`".into()),
         };
     };
-    let mut told = Ok(());
+    let mut reported = Ok(());
     while !rest.is_empty() {
         let offset = bytes.len() - rest.len();
         let damaged = |problem| Err(format!("offset {offset}: {problem}"));
         let Some((body, sum, after)) = group(rest) else {
             let found = format!("found {} bytes, expected a whole group", rest.len());
-            return told.and(damaged(found));
+            return reported.and(damaged(found));
         };
         if body.is_empty() {
-            // Nobody writes such a group: a machine that stopped has left zeros, and its checksum fits.
-            told = told.and(damaged(
+            // No program writes such a group: a machine that stopped has left zeros, and the checksum matches.
+            reported = reported.and(damaged(
                 "found a group of no bytes, expected an entry".into(),
             ));
             rest = after;
             continue;
         }
         let found = crc32c(body);
-        told = told.and(match found == sum {
+        reported = reported.and(match found == sum {
             true => entries(body, bytes.len() - after.len(), &mut each),
             false => damaged(format!("found checksum {found:08x}, expected {sum:08x}")),
         });
         rest = after;
     }
-    told
+    reported
 }
 
-/// Tells the entries of a group, which ends at an offset.
+/// Passes the entries of a group, which ends at an offset, to `each`.
 fn entries(mut body: &[u8], end: usize, each: &mut impl FnMut(Entry<'_>)) -> Result<(), String> {
     while !body.is_empty() {
         let place = end - body.len();
@@ -66,7 +66,7 @@ fn entries(mut body: &[u8], end: usize, each: &mut impl FnMut(Entry<'_>)) -> Res
     Ok(())
 }
 
-/// What the first group has, the checksum that it tells, and what follows it. `None` where it is cut off.
+/// What the first group has, the checksum that it states, and what follows it. `None` where it is cut off.
 fn group(bytes: &[u8]) -> Option<(&[u8], u32, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
     let number = |bytes: &[u8]| {

@@ -39,7 +39,7 @@ pub struct Server {
 /// Serves a connection until it ends.
 type Serve = Arc<dyn Fn(Stream) + Send + Sync>;
 
-/// A socket whose connections are taken by a thread.
+/// A socket and the thread that accepts its connections.
 #[derive(Debug)]
 struct Post {
     socket: Arc<Socket>,
@@ -83,7 +83,7 @@ enum Room {
 }
 
 impl Server {
-    /// Waits for connections, no more than so many at a time, nor than a tenth of the files that the
+    /// Waits for connections, at most `most` at a time, and at most a tenth of the files that the
     /// process may have open. Each is served by a thread, which calls `serve` with it.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl Server {
         })
     }
 
-    /// Waits for connections at these sockets only, no more than so many at a time: those that came by others
+    /// Waits for connections at these sockets only, at most `most` at a time: those that came by others
     /// are answered what has come of them, and ended.
     pub fn retain(&self, sockets: &[Arc<Socket>], most: usize) {
         self.connections.set_most(most);
@@ -163,7 +163,7 @@ impl Server {
         }
     }
 
-    /// Takes no connections any more, answers what has come, and ends those that are open.
+    /// Stops accepting connections, answers what has come, and ends those that are open.
     pub fn stop(&self) {
         self.posts().clear();
         self.connections.end(|_| true);
@@ -180,7 +180,7 @@ impl Drop for Post {
     fn drop(&mut self) {
         drop(self.running.take());
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has told so.
+            // A thread that panicked has reported it.
             let _ = thread.join();
         }
     }
@@ -227,7 +227,7 @@ impl Connections {
         let place = format_args!("{name} at {}", socket.name());
         match self.make_room(stream.share()) {
             Room::Evicted(peer, quiet) => {
-                log_limiter.tell(format_args!(
+                log_limiter.report(format_args!(
                     "{place}: the limit of {most} connections is reached: closed one of {peer} that had sent nothing for {} s",
                     quiet.as_secs(),
                 ));
@@ -235,7 +235,7 @@ impl Connections {
             }
             Room::None => {
                 self.refused.fetch_add(1, Relaxed);
-                log_limiter.tell(format_args!(
+                log_limiter.report(format_args!(
                     "{place}: connection refused: the limit of {most} connections is reached",
                 ));
                 false
@@ -300,12 +300,12 @@ fn listen(
             Ok(())
         });
         if let Err(error) = begun {
-            log_limiter.tell(format_args!(
+            log_limiter.report(format_args!(
                 "{name} at {}: connection lost: {}",
                 socket.name(),
                 reason(&error),
             ));
-            // There are no files or threads left, or the client is gone: others may end meanwhile.
+            // There are no files or threads left, or the client is gone: other connections may end meanwhile.
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -28,16 +28,16 @@ use crate::sync::lock;
 
 /// The largest datagram, and more, so that none is cut off.
 const LARGEST: usize = 1 << 16;
-/// Batches are no larger, so that workers begin early.
+/// Maximum size of a batch in bytes, so that workers begin early.
 const BATCH: usize = 1 << 17;
-/// So many datagrams are received before workers get them.
+/// Number of datagrams that are received before workers get them.
 const ROUND: usize = 256;
 /// So long nothing is received after what had come. Who woke up for each datagram would wake up a worker for
 /// each too, and these take more time than its values; the kernel keeps what comes meanwhile.
 const PAUSE: Duration = Duration::from_micros(500);
 /// How often it is looked whether a file of passwords has changed.
 const LOOK: Duration = Duration::from_secs(1);
-/// So many of these before it ends: what the kernel keeps in the largest buffer that is usual.
+/// Maximum number of such rounds before it ends: what the kernel keeps in the largest usual buffer.
 const LAST_ROUNDS: usize = 1 << 10;
 
 /// A socket and what is taken of its datagrams.
@@ -52,7 +52,7 @@ pub(super) struct Listener {
     log: LogOf,
 }
 
-/// What tells that a file has changed.
+/// What shows that a file has changed.
 type Stamp = Option<(i64, i64, u64, u64)>;
 
 fn stamp(path: &Path) -> Stamp {
@@ -79,8 +79,8 @@ impl Listener {
         })
     }
 
-    /// Tells where it listens, and who may send what.
-    pub(super) fn tell(&self) {
+    /// Logs where it listens, and who may send what.
+    pub(super) fn report(&self) {
         let address = self.address;
         (self.log.0)(Level::Info, &format!("collectd's datagrams at {address}"));
         if self.listen.level == Security::None && !is_loopback(address.ip()) {
@@ -91,7 +91,7 @@ impl Listener {
         }
     }
 
-    /// What datagrams are read with at this moment.
+    /// The decoder that datagrams are currently read with.
     pub(super) fn decoder(&self) -> Arc<Decoder> {
         Arc::clone(&lock(&self.decoder))
     }
@@ -160,7 +160,7 @@ impl Listener {
         }
     }
 
-    /// Receives what has come, and hands it over. Tells whether more may have come than is received at a time.
+    /// Receives what has come, and hands it over. Returns whether more may have come than is received at a time.
     fn round(
         self: &Arc<Self>,
         shared: &Shared,
@@ -203,14 +203,14 @@ impl Listener {
         }
         counters.dropped.fetch_add(dropped, Relaxed);
         if dropped > 0 {
-            shared.log_limiter.tell(format_args!(
+            shared.log_limiter.report(format_args!(
                 "{}: {dropped} datagrams are lost: more wait to be decoded than `collectd.queue-mib` allows",
                 self.address
             ));
         }
         let kernel_dropped = counters.kernel_dropped.load(Relaxed) - kernel_dropped;
         if kernel_dropped > 0 {
-            shared.log_limiter.tell(format_args!(
+            shared.log_limiter.report(format_args!(
                 "{}: {kernel_dropped} datagrams are lost: the kernel had no room for them in \
                  `collectd.receive-buffer-mib`",
                 self.address

@@ -44,7 +44,7 @@ pub struct Listen {
     pub auth_file: Option<PathBuf>,
     /// Only what comes by this interface.
     pub interface: Option<String>,
-    /// Protected lists whose times are further from now, and protected datagrams that were received
+    /// The replay window: protected lists whose times are further from now, and protected datagrams that were received
     /// before, are refused, if there is such a window.
     pub replay_window: Option<CdTime>,
 }
@@ -74,7 +74,7 @@ pub struct Options {
     pub queue: usize,
     /// Bytes that the kernel may keep of each address.
     pub receive_buffer: usize,
-    /// So many lists are remembered, and of those that come again only the first is taken.
+    /// Number of lists that are remembered; of those that come again only the first is taken.
     pub deduplicate: Option<usize>,
 }
 
@@ -112,7 +112,7 @@ pub struct Counters {
 pub struct Receiver {
     shared: Arc<Shared>,
     ingest: Arc<Ingest>,
-    /// Sockets that somebody else has bound.
+    /// Sockets that were bound elsewhere.
     handed: Vec<Arc<Bound>>,
     state: Mutex<State>,
 }
@@ -156,7 +156,7 @@ impl Receiver {
         Self::start_with(options, Vec::new(), ingest, log)
     }
 
-    /// The same, also at sockets that somebody else has bound: with the options that are told for their addresses,
+    /// The same, also at sockets that somebody else has bound: with the options that are set for their addresses,
     /// or else everything is taken there.
     ///
     /// # Errors
@@ -295,7 +295,7 @@ impl Receiver {
                 Err(place) => stations.extend(before.get_mut(place).and_then(Option::take)),
             }
         }
-        // Nobody else reads from their sockets when the new ones do.
+        // No other thread reads from their sockets when the new ones do.
         drop(before);
         if let Some(workers) = plan.workers {
             state.workers = Some(workers);

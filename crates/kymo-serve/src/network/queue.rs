@@ -50,7 +50,7 @@ impl Batch {
     }
 }
 
-/// Batches for a worker, as many as there is room for.
+/// A bounded queue of batches for a worker.
 #[derive(Debug)]
 pub(super) struct Queue {
     room: usize,
@@ -84,7 +84,7 @@ impl Queue {
         self.bytes.load(Relaxed)
     }
 
-    /// Adds a batch. Tells whether there was room for it.
+    /// Adds a batch. Returns whether there was room for it.
     pub(super) fn push(&self, batch: Batch) -> bool {
         let size = batch.size();
         let mut state = self.state();

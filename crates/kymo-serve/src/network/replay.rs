@@ -8,7 +8,7 @@ use kymo_time::CdTime;
 /// Datagrams that are remembered for each address that has a window.
 pub(super) const REMEMBERED: usize = 1 << 20;
 
-/// The window of an address at a moment, whose memory all addresses share. Plain data does not wait for the
+/// The window of an address at a time, whose memory all addresses share. Plain data does not wait for the
 /// others.
 #[derive(Debug)]
 pub(super) struct Window<'m> {

@@ -52,7 +52,7 @@ impl Bound {
         })
     }
 
-    /// One that somebody else has bound.
+    /// A socket that was bound elsewhere.
     pub(crate) fn handed(socket: UdpSocket) -> io::Result<Self> {
         setsockopt(&socket, sockopt::RxqOvfl, &1)?;
         let asked = socket.local_addr()?;
@@ -109,7 +109,7 @@ impl Bound {
             .map(|it| (it, length)))
     }
 
-    /// Has the kernel keep so many bytes, or as many as the system allows.
+    /// Makes the kernel keep `bytes` bytes, or as many as the system allows.
     pub(crate) fn set_buffer(&self, bytes: usize) {
         if setsockopt(&self.socket, sockopt::RcvBufForce, &bytes).is_err() {
             let _ = setsockopt(&self.socket, sockopt::RcvBuf, &bytes);
@@ -163,7 +163,7 @@ impl Drop for Moved {
     }
 }
 
-/// Any interface will do, unless one is told.
+/// Any interface will do, unless one is specified.
 fn receive_by(socket: &UdpSocket, interface: Option<&str>) -> io::Result<()> {
     let name = OsString::from(interface.unwrap_or_default());
     Ok(setsockopt(socket, sockopt::BindToDevice, &name)?)

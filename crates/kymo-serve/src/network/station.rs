@@ -49,7 +49,7 @@ impl Station {
 
     /// Begins to receive.
     pub(super) fn begin(&mut self) {
-        self.listener.tell();
+        self.listener.report();
         if let Some(begin) = self.begin.take() {
             // Its thread waits for this.
             let _ = begin.send(());
@@ -63,7 +63,7 @@ impl Drop for Station {
         drop(self.begin.take());
         drop(self.running.take());
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has told so.
+            // A thread that panicked has reported it.
             let _ = thread.join();
         }
     }

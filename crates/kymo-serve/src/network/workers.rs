@@ -58,7 +58,7 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.queues.iter().for_each(Queue::end);
         for thread in self.threads.drain(..) {
-            // A thread that panicked has told so.
+            // A thread that panicked has reported it.
             let _ = thread.join();
         }
     }

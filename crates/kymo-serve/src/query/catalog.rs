@@ -145,7 +145,7 @@ impl Catalog {
                 None => lock(&self.files),
             },
         };
-        // Somebody else may have been first.
+        // Another thread may have been first.
         if let Some(series) = known(false) {
             return series;
         }

@@ -70,7 +70,7 @@ impl<'s> Databases<'s> {
             }
             let bytes = match self.store.snapshot(path) {
                 Ok(bytes) => bytes,
-                // It was removed a moment ago.
+                // It was removed just now.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => {
                     self.problem(path, &reason(&error));
@@ -94,7 +94,7 @@ impl<'s> Databases<'s> {
             for entry in entries {
                 let sources = &source.database.sources;
                 let mut names = sources.iter().map(|source| source.name.as_bytes());
-                // It may have been created anew with others.
+                // It may have been recreated with other data sources.
                 if let Some(place) = names.position(|name| name == &*entry.source) {
                     take(&source, entry, place)?;
                 }

@@ -4,7 +4,7 @@
 //! * [`naming`]: what series are called; `catalog`: which there are;
 //! * `databases`: their samples, of the archive that `archives` chooses.
 //!
-//! Nothing here changes a database, and nobody who writes waits for it.
+//! Nothing here changes a database, and no writer waits for it.
 
 mod archives;
 pub(crate) mod catalog;

@@ -43,7 +43,7 @@ pub fn labels(path: &[u8], source: &[u8], is_rate: bool) -> Labels {
     Labels::new([(NAME, name.as_str()), ("file", &path), ("ds", &source)])
 }
 
-/// What a database means whose series was taken with a name and labels: these. Rates of counters have names that end
+/// The labels of a database whose series came with a name and labels: the same. Rates of counters have names that end
 /// in `_rate`, and data sources beside the usual one have a label `ds`.
 pub fn key_labels(key: &Key, source: &[u8], is_rate: bool) -> Labels {
     let name = match is_rate {

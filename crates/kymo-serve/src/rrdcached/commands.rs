@@ -59,7 +59,7 @@ const fn command(name: &'static str, operands: &'static str, batch: bool, kind: 
 /// What a line of `QUEUE` has beside a path.
 const LINE: usize = 40;
 
-/// All commands, in the order in which `HELP` tells them.
+/// All commands, in the order in which `HELP` lists them.
 pub(super) const COMMANDS: [Command; 22] = [
     command(
         "UPDATE",
@@ -95,7 +95,7 @@ pub(super) const COMMANDS: [Command; 22] = [
     command("QUIT", "", true, Kind::Quit),
 ];
 
-/// Those that nobody is told of.
+/// Commands that `HELP` does not list.
 const OTHERS: [Command; 2] = [
     // It ends a batch, and stands nowhere else.
     command(".", "", true, Kind::EndBatch),
@@ -227,7 +227,7 @@ impl<S: io::Read + io::Write> Client<'_, S> {
                         [format!("{count} ").as_bytes(), database.path()].concat()
                     });
                     let lines: Vec<_> = lines.collect();
-                    self.tell("in queue.", &lines);
+                    self.report("in queue.", &lines);
                 }
             }
             Kind::Stats => self.stats(),
@@ -269,7 +269,7 @@ impl<S: io::Read + io::Write> Client<'_, S> {
                 let bytes = database.as_ref().map_or(0, |it| 4 * it.pending_bytes());
                 if self.reserve(bytes) {
                     let lines = database.map(|database| database.pending());
-                    self.tell("updates pending", &lines.unwrap_or_default());
+                    self.report("updates pending", &lines.unwrap_or_default());
                 }
             }
             Kind::Suspend => match store.known(&path) {
@@ -332,7 +332,7 @@ impl<S: io::Read + io::Write> Client<'_, S> {
         }
     }
 
-    /// Gives updates to the database that a word means, and tells how many.
+    /// Gives updates to the database that a word names, and returns their number.
     fn take(&mut self, word: &[u8], updates: Words<'_>) -> Result<usize, String> {
         let store = &self.shared.store;
         let mut database = self.databases.get(word, store)?;
@@ -408,11 +408,11 @@ impl<S: io::Read + io::Write> Client<'_, S> {
             ("JournalRotate", rotations),
         ];
         let lines = facts.map(|(name, number)| format!("{name}: {number}").into_bytes());
-        self.tell("Statistics follow", &lines);
+        self.report("Statistics follow", &lines);
     }
 
     fn help(&mut self, name: Option<&[u8]>) {
-        let command = name.and_then(find).filter(|command| command.is_told());
+        let command = name.and_then(find).filter(|command| command.is_reported());
         match command {
             Some(command) => {
                 let mut lines = vec![format!("Usage: {}", command.usage()).into_bytes()];
@@ -421,19 +421,19 @@ impl<S: io::Read + io::Write> Client<'_, S> {
                     lines.extend(text.lines().map(|line| line.as_bytes().to_vec()));
                     lines.push(Vec::new());
                 }
-                self.tell(format_args!("Help for {}", command.name), &lines);
+                self.report(format_args!("Help for {}", command.name), &lines);
             }
             None => {
                 let lines = COMMANDS.iter().map(|command| command.usage().into_bytes());
                 let lines: Vec<_> = lines.collect();
-                self.tell("Command overview", &lines);
+                self.report("Command overview", &lines);
             }
         }
     }
 }
 
 impl Command {
-    fn is_told(&self) -> bool {
+    fn is_reported(&self) -> bool {
         COMMANDS.iter().any(|command| command.name == self.name)
     }
 }

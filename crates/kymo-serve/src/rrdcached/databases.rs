@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::sequence_cache::SequenceCache;
 use crate::store::{Database, Store};
 
-/// So many words are kept beyond two for each database that there is: a client may name one in many
+/// Number of words that are kept beyond two for each database: a client may name one in many
 /// ways.
 const ROOM: usize = 32;
 

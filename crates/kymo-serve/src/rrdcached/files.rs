@@ -20,13 +20,13 @@ use super::{Client, PIECE, Words};
 use crate::store::{Flushed, path_of};
 use crate::sync::lock;
 
-/// Files that are longer, in bytes, are not copied to tell their rows.
+/// Files that are longer, in bytes, are not copied before their rows are sent.
 const LONGEST_COPY: u64 = 1 << 26;
 /// The seconds of a day.
 const DAY: i64 = 86_400;
 /// Databases of more values are not made for clients, since all are in memory then.
 const MOST_VALUES: u64 = 1 << 25;
-/// No more rows are told, unless the archive has more: most would be of times that nobody meant.
+/// No more rows are sent, unless the archive has more: most would be of times that nobody meant.
 const MOST_ROWS: u64 = 1 << 24;
 
 impl<S: Read + Write> Client<'_, S> {
@@ -50,7 +50,7 @@ impl<S: Read + Write> Client<'_, S> {
         }
     }
 
-    /// Tells where the step begins of the last update that was accepted, pending or not.
+    /// Reports where the step of the last accepted update begins, pending or not.
     pub(super) fn last(&mut self, path: &[u8]) {
         let opened = Bytes::open_locked(path_of(path), Access::Random, Locking::Briefly).ok();
         let found = opened.and_then(|bytes| {
@@ -60,8 +60,8 @@ impl<S: Read + Write> Client<'_, S> {
         });
         let Some((in_file, step)) = found else {
             // It says why.
-            let told = self.run(&[b"last", path], None);
-            return self.tell_number(told);
+            let reported = self.run(&[b"last", path], None);
+            return self.report_number(reported);
         };
         let known = self.shared.store.known(path);
         let last = known.map_or(in_file, |database| database.last().max(in_file));
@@ -75,12 +75,12 @@ impl<S: Read + Write> Client<'_, S> {
         if index.parse::<u32>().is_err() {
             return self.refuse(format_args!("Invalid index specified ({index})"));
         }
-        let told = self.run(&[b"first", b"--rraindex", index.as_bytes(), path], None);
-        self.tell_number(told);
+        let reported = self.run(&[b"first", b"--rraindex", index.as_bytes(), path], None);
+        self.report_number(reported);
     }
 
-    fn tell_number(&mut self, told: Result<Vec<u8>, String>) {
-        match told {
+    fn report_number(&mut self, reported: Result<Vec<u8>, String>) {
+        match reported {
             Ok(text) => self.done(String::from_utf8_lossy(&text).trim_end()),
             Err(reason) => self.refuse(format_args!("RRD Error: {reason}")),
         }
@@ -93,7 +93,7 @@ impl<S: Read + Write> Client<'_, S> {
                 let lines = text.split(|byte| *byte == b'\n');
                 let lines: Vec<_> = lines.filter_map(fact).collect();
                 let path = String::from_utf8_lossy(path);
-                self.tell(format_args!("Info for {path} follows"), &lines);
+                self.report(format_args!("Info for {path} follows"), &lines);
             }
         }
     }
@@ -120,7 +120,7 @@ impl<S: Read + Write> Client<'_, S> {
         };
         if file.is_file() {
             let name = path.rsplit(|byte| *byte == b'/').next();
-            return self.tell("RRDs", &[name.unwrap_or_default().to_vec()]);
+            return self.report("RRDs", &[name.unwrap_or_default().to_vec()]);
         }
         let request: &[&[u8]] = match recursive {
             true => &[b"list", b"--recursive", &path],
@@ -135,7 +135,7 @@ impl<S: Read + Write> Client<'_, S> {
                 let lines = text.split(|byte| *byte == b'\n');
                 let lines = lines.filter(|line| !line.is_empty()).map(<[u8]>::to_vec);
                 let lines: Vec<_> = lines.collect();
-                self.tell("RRDs", &lines);
+                self.report("RRDs", &lines);
             }
         }
     }
@@ -165,7 +165,7 @@ impl<S: Read + Write> Client<'_, S> {
                     };
                     request.extend([b"--start".into(), start.to_string().into_bytes().into()]);
                 }
-                // librrd sends 0 where its caller was not told a step.
+                // librrd sends 0 if its caller did not specify a step.
                 b"-s" if number(value) == Some(0) => {}
                 b"-s" => request.extend([b"--step".into(), value.clone()]),
                 b"-r" | b"-t" => {
@@ -257,7 +257,7 @@ impl<S: Read + Write> Client<'_, S> {
         Ok(())
     }
 
-    /// Tells rows, or why there are none.
+    /// Sends rows, or the reason why it cannot.
     fn rows(
         &mut self,
         path: &[u8],
@@ -385,8 +385,8 @@ impl<S: Read + Write> Client<'_, S> {
     }
 }
 
-/// The bytes of a file. Clients may take long to read what is told of it, and a mapping would end the
-/// daemon where somebody cuts the file off meanwhile: only files that are too long for memory have one.
+/// The bytes of a file. Clients may take long to read what is sent of it, and a mapping would end the
+/// daemon if the file is truncated meanwhile: only files that are too long for memory have one.
 fn read(path: &Path) -> io::Result<Bytes> {
     let is_short = |file: Metadata| file.is_file() && file.len() <= LONGEST_COPY;
     if !path.metadata().is_ok_and(is_short) {
@@ -394,7 +394,7 @@ fn read(path: &Path) -> io::Result<Bytes> {
     }
     let mut bytes = Vec::new();
     let file = File::open(path)?;
-    // A file system without locks is none that nobody reads.
+    // A file on a file system without locks can be read anyway.
     match lock_to_read(&file, Locking::Briefly) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             return Err(io::Error::new(error.kind(), "another program writes it"));
@@ -409,10 +409,10 @@ fn read(path: &Path) -> io::Result<Bytes> {
     }
 }
 
-/// Rows that are told.
+/// Rows to send.
 struct Table<'a> {
     fetched: Fetched<'a>,
-    /// Of the data sources that are told.
+    /// The names of the data sources to send.
     names: Vec<&'a [u8]>,
     places: Vec<usize>,
     /// The bits of what is not known.
@@ -427,7 +427,7 @@ fn unknown(source: &Source<'_>) -> u64 {
     }
 }
 
-/// The start and the end that words tell: below one, before now.
+/// The start and the end that the words specify: values below one are relative to now.
 fn span(words: &mut Words<'_>, now: i64) -> Result<(i64, i64), String> {
     let mut time = |which: &str, unless: i64| match words.next() {
         None => Ok(unless),

@@ -1,4 +1,4 @@
-//! What `HELP` tells of commands.
+//! What `HELP` prints about commands.
 
 /// What a command does, in lines.
 pub(super) fn of(name: &str) -> Option<&'static str> {

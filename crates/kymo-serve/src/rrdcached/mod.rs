@@ -3,12 +3,12 @@
 //! An answer begins with a number: that of lines which follow, or -1 where something is wrong.
 //! Between `BATCH` and `.` only what is wrong is answered, at the end and with the numbers of lines. What
 //! stands in the manual page of rrdcached under PROTOCOL is done as rrdcached 1.7.2 does it, and answered in
-//! its words; docs/serve.md tells the differences.
+//! its words; docs/serve.md lists the differences.
 //!
 //! * `commands`: what there is, and what needs the store only;
 //! * `databases`: those that a client has named;
 //! * `files`: what looks into files;
-//! * `help`: what `HELP` tells.
+//! * `help`: what `HELP` prints.
 
 mod commands;
 mod databases;
@@ -36,17 +36,17 @@ pub use commands::CommandSet;
 use databases::Databases;
 use words::Words;
 
-/// The port where none is told.
+/// The default port.
 pub use kymo_rrdtool::DAEMON_PORT as PORT;
 
 /// A line is shorter than this.
 const LONGEST_LINE: usize = 1 << 16;
-/// Answers are sent in pieces of about so many bytes.
+/// Approximate size in bytes of the pieces in which answers are sent.
 const PIECE: usize = 1 << 16;
-/// Of what is wrong in a batch, so many bytes are told.
+/// At most this many bytes of the errors in a batch are reported.
 const MOST_ERRORS: usize = 1 << 20;
 
-/// Long answers that are not yet read have so many bytes together, unless there is one only.
+/// Maximum bytes of all long answers that are not read yet, unless there is only one.
 const MOST_ANSWERS: usize = 64 << 20;
 /// A client has so long to read the next piece of an answer.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -103,7 +103,7 @@ impl Rrdcached {
         }
         let mut client = Client::new(self, stream);
         client.allowed = allowed.unwrap_or(CommandSet::ALL);
-        // A client that is gone needs not be told.
+        // A client that has disconnected does not need an error.
         let _ = client.serve();
     }
 
@@ -147,7 +147,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Serves the clients of sockets, so many at a time.
+    /// Serves the clients of sockets, at most `most` at a time.
     ///
     /// # Errors
     ///
@@ -264,8 +264,8 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
     fn serve(&mut self) -> io::Result<()> {
         let mut lines = Lines::new(LONGEST_LINE);
         loop {
-            while let Some(told) = lines.next_line() {
-                let goes = match told {
+            while let Some(reported) = lines.next_line() {
+                let goes = match reported {
                     ReadLine::Line(line) => self.line(line)?,
                     ReadLine::TooLong => {
                         self.count_line();
@@ -299,7 +299,7 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
         Ok(())
     }
 
-    /// Makes sure that there is room for an answer of so many bytes, and else refuses it. Who reads nothing could fill
+    /// Reserves room for an answer of `bytes` bytes, or refuses it. Otherwise, clients that read nothing could fill
     /// the memory with a few words.
     fn reserve(&mut self, bytes: usize) -> bool {
         if bytes <= PIECE {
@@ -396,7 +396,7 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
     }
 
     /// Answers with lines.
-    fn tell(&mut self, text: impl Display, lines: &[Vec<u8>]) {
+    fn report(&mut self, text: impl Display, lines: &[Vec<u8>]) {
         let _ = writeln!(self.out, "{} {text}", lines.len());
         for line in lines {
             self.out.extend_from_slice(line);

@@ -183,7 +183,7 @@ fn suspended_databases_keep_their_updates() {
 }
 
 #[test]
-fn batches_tell_what_is_wrong_at_the_end() {
+fn batches_report_what_is_wrong_at_the_end() {
     let daemon = Daemon::new();
     let lines = format!(
         "{CREATE}\nBATCH\nUPDATE a.rrd 1000000090:1:2\nUPDATE a.rrd 1000000090:1:2\nFOO\n\
@@ -320,12 +320,12 @@ fn definitions() {
     assert!(info.starts_with(begin), "{info}");
     assert!(info.contains("\nds[b].min 0 0.0000000000e+00\n"), "{info}");
     assert!(info.contains("\nds[a].max 0 NaN\n"), "{info}");
-    // librrd sends a step of 0 where none was told: that is 300, as in rrdtool.
+    // librrd sends a step of 0 if none was specified: that means 300, as in rrdtool.
     let plain = "CREATE plain.rrd -b 1000000000 -s 0 DS:a:GAUGE:600:U:U RRA:AVERAGE:0.5:1:10";
     daemon.expect(&[(plain, "0 RRD created OK")]);
     let info = daemon.ask("INFO plain.rrd");
     assert!(info.contains("\nstep 1 300\n"), "{info}");
-    // A new database is not told what was meant for the one before.
+    // A new database does not receive the updates meant for the previous one.
     daemon.expect(&[
         (
             "UPDATE a.rrd 1000000010:1:2",
@@ -336,7 +336,7 @@ fn definitions() {
     ]);
 }
 
-/// A client may name a database in several ways, and somebody may have it forgotten meanwhile.
+/// A client may name a database in several ways, and another client may have it forgotten meanwhile.
 #[test]
 fn databases_are_those_of_their_words() {
     let daemon = Daemon::new();
@@ -363,7 +363,7 @@ fn databases_are_those_of_their_words() {
     );
 }
 
-/// What cannot be written to the journal is not acknowledged, and only that is told.
+/// What cannot be written to the journal is not acknowledged, and only that is reported.
 #[test]
 fn a_journal_that_is_full() {
     let daemon = Daemon::with_journal_of(0);
@@ -397,8 +397,8 @@ fn hostile_lines() {
     );
     let errors = daemon.ask(&format!("BATCH\n{}.", "FOO\n".repeat(100_000)));
     let lines: Vec<_> = errors.lines().collect();
-    let told = lines[1].strip_suffix(" errors").unwrap().parse();
-    assert_eq!(told, Ok(lines.len() - 2));
+    let reported = lines[1].strip_suffix(" errors").unwrap().parse();
+    assert_eq!(reported, Ok(lines.len() - 2));
     assert!(errors.len() < 2 << 20 && errors.ends_with("more errors are not listed\n"));
 }
 
@@ -411,13 +411,13 @@ fn help() {
     ));
     assert_eq!(daemon.ask("HELP FOO"), overview);
     for command in super::commands::COMMANDS {
-        let told = daemon.ask(&format!("help {}", command.name));
-        let (first, rest) = told.split_once('\n').unwrap();
+        let reported = daemon.ask(&format!("help {}", command.name));
+        let (first, rest) = reported.split_once('\n').unwrap();
         let count: usize = first.split(' ').next().unwrap().parse().unwrap();
-        assert_eq!(rest.lines().count(), count, "{told}");
+        assert_eq!(rest.lines().count(), count, "{reported}");
         assert!(
             rest.starts_with(&format!("Usage: {}\n", command.usage())),
-            "{told}"
+            "{reported}"
         );
     }
 }

@@ -40,7 +40,7 @@ impl Store {
         self.put(path, self.write_new(path, definition, false)?)
     }
 
-    /// Makes a database where there is none. What the journal has for one that was there is given to it when it is
+    /// Creates a database if there is none. What the journal has for a previous one is given to it when it is
     /// opened, as far as it is [after its last time](Self::waits_since).
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub struct Database {
     /// What its values are, if it has one data source alone, which is measured.
     reading: Option<Reading>,
     pub(super) state: Mutex<State>,
-    /// Tells that [`State::served`] has grown.
+    /// Signals that [`State::served`] has grown.
     pub(super) served: Condvar,
 }
 
@@ -106,7 +106,7 @@ impl Database {
         self.state().last
     }
 
-    /// When the next update is expected after the last, where a source has told.
+    /// The interval until the next update is expected, if a source has specified it.
     pub fn interval(&self) -> Option<CdTime> {
         self.state().interval
     }

@@ -1,4 +1,4 @@
-//! Paths that lead to another file from some moment on, or are to be looked for again.
+//! Paths that lead to another file from some time on, or are to be looked up again.
 //!
 //! Updates must neither go to a file that they were not meant for, nor be judged by the last time of one that
 //! is there no more. So whoever opens, forgets or makes the database of a path is [alone](PathLock) with it
@@ -20,7 +20,7 @@ use crate::journal;
 use crate::log::Level;
 use crate::sync::{lock, wait};
 
-/// As long as this is there, nobody else opens, forgets or makes the database of a path.
+/// While this exists, no other thread opens, forgets or makes the database of a path.
 #[derive(Debug)]
 pub(super) struct PathLock<'a> {
     store: &'a Store,
@@ -35,7 +35,7 @@ impl Drop for PathLock<'_> {
 }
 
 impl Store {
-    /// Waits until nobody else does something with a path.
+    /// Waits until no other thread works on a path.
     ///
     /// It comes before all locks: who has it may take any of them.
     pub(super) fn lock_path(&self, path: &[u8]) -> PathLock<'_> {
@@ -50,7 +50,7 @@ impl Store {
         }
     }
 
-    /// Forgets what is known of a path; what is pending is lost, in the journal too. Tells whether something
+    /// Forgets what is known of a path; what is pending is lost, in the journal too. Returns whether something
     /// was known.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl Store {
         // Nothing is carried over to a new journal meanwhile.
         let mut unopened = lock(&self.unopened);
         let held = self.hold(path);
-        // The journal is told first. Killed between the two, the program finds the file before without
+        // The journal is updated first. Killed between the two, the program finds the file before without
         // what was pending, which was not wanted any more; the other way round it would find the new one, and
         // give it what was meant for the other.
         let done = self.journal_forgets(path).and_then(|()| {
@@ -152,7 +152,7 @@ impl Store {
         while state.writing {
             state = wait(&database.served, state);
         }
-        // The writer may have found that there is no file any more.
+        // The writer may have found that the file no longer exists.
         let is_held = state.place == Place::Held;
         drop(state);
         is_held.then_some(database)
@@ -192,7 +192,7 @@ impl Store {
         })
     }
 
-    /// Puts into the journal again what it was told to forget.
+    /// Puts back into the journal what it was made to forget.
     fn journal_again(
         &self,
         path: &[u8],
@@ -217,7 +217,7 @@ impl Store {
         {
             // It is in memory still, and so in the next file of the journal.
             self.log_limiter
-                .tell(format_args!("the journal cannot be written: {error}"));
+                .report(format_args!("the journal cannot be written: {error}"));
         }
     }
 

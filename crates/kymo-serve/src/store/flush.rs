@@ -46,13 +46,13 @@ impl Store {
     /// The same, and waits until each was written or could not be.
     pub fn flush_all_and_wait(&self) {
         self.flush_all();
-        let (tell, told) = channel();
+        let (report, reported) = channel();
         self.queues
             .iter()
-            .for_each(|queue| queue.tell(tell.clone()));
-        drop(tell);
-        // Each writer tells once.
-        told.iter().for_each(drop);
+            .for_each(|queue| queue.report(report.clone()));
+        drop(report);
+        // Each writer reports once.
+        reported.iter().for_each(drop);
     }
 
     /// Keeps the updates of a database in memory until it is [resumed](Self::resume), or a limit is reached: of
@@ -79,13 +79,13 @@ impl Store {
         was
     }
 
-    /// Ends a suspension that nobody has ended.
+    /// Ends a suspension that no client has ended.
     pub(super) fn end_suspension(&self, database: &Arc<Database>, state: &mut State, reason: &str) {
         state.suspended = None;
         self.counters.suspensions_ended.fetch_add(1, Relaxed);
         let path = String::from_utf8_lossy(database.path());
         self.log_limiter
-            .tell(format_args!("{path}: suspended no longer: {reason}"));
+            .report(format_args!("{path}: suspended no longer: {reason}"));
         if state.count > 0 && !state.scheduled {
             self.schedule(database, state, Duration::ZERO);
         }
@@ -102,13 +102,13 @@ impl Store {
         self.flush_all();
     }
 
-    /// Suspends all databases that are known, and tells how many were not.
+    /// Suspends all known databases, and returns how many were not suspended before.
     pub fn suspend_all(&self) -> usize {
         let databases = self.databases().into_iter();
         databases.filter(|database| self.suspend(database)).count()
     }
 
-    /// Has the updates of all written again, and tells of how many they were not.
+    /// Resumes writing the updates of all databases, and returns how many were suspended.
     pub fn resume_all(&self) -> usize {
         let databases = self.databases().into_iter();
         databases.filter(|database| self.resume(database)).count()

@@ -5,7 +5,7 @@
 //! of several writers, which keeps its file open.
 //!
 //! Sources that acknowledge put what was accepted into a [`Group`] and [commit](Store::commit) it before
-//! they answer: then the journal has it, and a program that is killed at any moment finds it
+//! they answer: then the journal has it, and a program that is killed at any time finds it
 //! there when it starts again.
 
 mod create;
@@ -60,7 +60,7 @@ impl std::fmt::Debug for LogOf {
     }
 }
 
-/// What a store shall do.
+/// The options of a store.
 #[derive(Clone)]
 pub struct Options {
     /// The directory that paths are relative to.
@@ -75,7 +75,7 @@ pub struct Options {
     pub open_files: usize,
     /// How many bytes of updates may be kept.
     pub most_pending: usize,
-    /// Updates whose time is further ahead of this machine's clock are refused: a database that took one would take
+    /// Maximum time that updates may be ahead of this machine's clock: a database that took a later one would take
     /// none until then.
     pub future_limit: Duration,
     /// How long a database may be [suspended](Store::suspend).
@@ -95,9 +95,9 @@ pub struct Options {
 pub struct Timing {
     /// How long they are kept before.
     pub write_timeout: Duration,
-    /// Up to so much longer, so that not all files are written at the same time.
+    /// Maximum additional time, so that not all files are written at the same time.
     pub jitter: Duration,
-    /// How often everything is written, and the journal begins anew.
+    /// How often everything is written, and a new journal is begun.
     pub flush_interval: Duration,
 }
 
@@ -250,7 +250,7 @@ pub struct Store {
     /// Records that the journal has for databases that could not be opened yet, by their paths.
     /// Held while something is carried over to a new journal, so that nothing is forgotten meanwhile.
     unopened: Mutex<HashMap<Box<[u8]>, Vec<u8>>>,
-    /// Paths that somebody is [alone](displace::PathLock) with, and what tells that there is one less.
+    /// Paths that somebody is [alone](displace::PathLock) with, and what signals that one was released.
     busy: Mutex<HashSet<Box<[u8]>>>,
     free: Condvar,
     pending_bytes: AtomicUsize,
@@ -291,7 +291,7 @@ impl Store {
             let base = options.base.display();
             (options.log)(Level::Warning, &format!("'{base}' did not exist: created"));
         }
-        // Clients on this machine tell paths without links.
+        // Clients on this machine specify paths without links.
         options.base = options.base.canonicalize()?;
         let index = SeriesIndex::open(&options.base, is_durable)?;
         let opened = options.journal.clone().map(Journal::open).transpose()?;
@@ -350,10 +350,10 @@ impl Store {
     }
 
     /// Writes everything, and ends the threads. What cannot be written stays in the journal; where there is
-    /// none it is lost, and told. Tells whether all is kept.
+    /// none it is lost, and the loss is logged. Returns whether everything is kept.
     pub fn close(&self) -> bool {
         let threads = std::mem::take(&mut *lock(&self.threads));
-        // It may wait for the writers, and so ends before them. A thread that panicked has told so.
+        // It may wait for the writers, so it ends before them. A thread that panicked has already reported it.
         self.upkeep.press(Wish::Stop);
         let _ = threads.upkeep.map(JoinHandle::join);
         self.resume_all();
@@ -369,11 +369,11 @@ impl Store {
             );
             return false;
         }
-        self.journal.is_some() || self.tell_lost() == 0
+        self.journal.is_some() || self.report_lost() == 0
     }
 
-    /// Tells what is still pending, which is lost, and how many updates that are.
-    fn tell_lost(&self) -> usize {
+    /// Reports the updates that are still pending, which are lost, and returns their number.
+    fn report_lost(&self) -> usize {
         let mut lost = 0;
         for database in self.databases() {
             let state = database.state();
@@ -403,7 +403,7 @@ impl Store {
         *self.timing.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it shall do.
+    /// Its options.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -461,8 +461,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// `PermissionDenied` where the path may not be used, `NotFound` where there is no file,
-    /// `InvalidInput` where it is no regular one, `InvalidData` where it is no database; those of opening
+    /// `PermissionDenied` if the path may not be used, `NotFound` if there is no file,
+    /// `InvalidInput` if it is not a regular one, `InvalidData` if it is not a database; those of opening
     /// it.
     pub fn database(&self, path: &[u8]) -> io::Result<Arc<Database>> {
         if let Some(database) = self.known(path) {
@@ -523,7 +523,7 @@ impl Store {
         if self.pending_bytes.load(Relaxed) >= self.options.most_pending {
             self.counters.dropped.fetch_add(1, Relaxed);
             self.upkeep.press(Wish::Write);
-            self.log_limiter.tell(format_args!(
+            self.log_limiter.report(format_args!(
                 "{}: update refused: the updates in memory have reached the limit of {} bytes",
                 String::from_utf8_lossy(database.path()),
                 self.options.most_pending,
@@ -590,7 +590,7 @@ impl Store {
         }
         self.counters.future.fetch_add(1, Relaxed);
         let refused = Refused::Future(self.options.future_limit);
-        self.log_limiter.tell(format_args!(
+        self.log_limiter.report(format_args!(
             "{}: update of time {} refused: {refused}",
             String::from_utf8_lossy(name),
             time.seconds(),
@@ -622,7 +622,7 @@ impl Store {
         self.append(group, Journal::append)
     }
 
-    /// The same of updates that are acknowledged to nobody: it is not waited for the disk.
+    /// The same for updates that are not acknowledged, without waiting for the disk.
     ///
     /// # Errors
     ///
@@ -643,7 +643,7 @@ impl Store {
         let done = append(journal, &mut group.bytes);
         group.bytes.clear();
         if let Err(error) = &done {
-            self.log_limiter.tell(format_args!(
+            self.log_limiter.report(format_args!(
                 "the journal cannot be written: {error}; updates are not safe, and none are acknowledged"
             ));
         }
@@ -662,7 +662,7 @@ impl Store {
         all
     }
 
-    /// The databases of which most accepted updates were [overtaken](Counters::overtaken), so many of them at most: their
+    /// The databases, at most `most`, with the most accepted updates that were [overtaken](Counters::overtaken): their
     /// paths, and how many updates.
     pub fn overtaken(&self, most: usize) -> Vec<(String, u64)> {
         if self.counters.overtaken.load(Relaxed) == 0 {
@@ -719,7 +719,7 @@ impl Store {
         self.journal.as_ref()
     }
 
-    /// The names and labels of databases whose paths do not say them.
+    /// The names and labels of databases whose paths do not contain them.
     pub fn index(&self) -> &SeriesIndex {
         &self.index
     }

@@ -29,7 +29,7 @@ struct Missing {
     removed: BTreeMap<Vec<u8>, u64>,
 }
 
-/// Makes pending again what a journal has and the files have not, and begins it anew.
+/// Makes pending again what the journal has and the files do not, and begins a new journal.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
         })
 }
 
-/// Makes pending again what a journal has, and tells which of its files are damaged.
+/// Makes the updates in a journal pending again, and returns which of its files are damaged.
 fn find<'a>(store: &Store, left: &'a [PathBuf]) -> io::Result<HashSet<&'a PathBuf>> {
     let mut missing = Missing::default();
     let mut damaged = Vec::new();
@@ -57,7 +57,7 @@ fn find<'a>(store: &Store, left: &'a [PathBuf]) -> io::Result<HashSet<&'a PathBu
             let text = format!("'{}': {}", path.display(), reason(&error));
             io::Error::new(error.kind(), text)
         })?;
-        let told = replay(&bytes, |entry| match entry {
+        let reported = replay(&bytes, |entry| match entry {
             Entry::Forget(path) => {
                 missing.unopened.remove(path);
                 missing.removed.remove(path);
@@ -65,7 +65,7 @@ fn find<'a>(store: &Store, left: &'a [PathBuf]) -> io::Result<HashSet<&'a PathBu
             }
             Entry::Update(path, record) => missing.take(store, path, &record),
         });
-        if let Err(problem) = told {
+        if let Err(problem) = reported {
             damaged.push((path, problem));
         }
     }
@@ -79,7 +79,7 @@ fn find<'a>(store: &Store, left: &'a [PathBuf]) -> io::Result<HashSet<&'a PathBu
             ),
         );
     }
-    missing.tell(store);
+    missing.report(store);
     let mut found = 0;
     for database in store.databases() {
         let mut state = database.state();
@@ -134,8 +134,8 @@ impl Missing {
         waiting.extend_from_slice(record.bytes);
     }
 
-    /// Tells what it has found, and counts what is lost.
-    fn tell(&self, store: &Store) {
+    /// Reports what it has found, and counts what is lost.
+    fn report(&self, store: &Store) {
         for (path, reason) in &self.unopened {
             let path = String::from_utf8_lossy(path);
             (store.options.log)(
@@ -197,7 +197,7 @@ fn sync_files(store: &Store) -> io::Result<()> {
     store.databases().iter().try_for_each(|database| {
         let synced = File::open(path_of(database.path())).and_then(|file| file.sync_data());
         match synced {
-            // It was there a moment ago, and nobody else will find it either.
+            // It was removed just now, and no other process will find it either.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             synced => synced,
         }

@@ -14,7 +14,7 @@ use crate::sync::wait_until;
 
 /// Files that are longer, in bytes, are not copied: they are written, and read where they lie.
 const LONGEST_COPY: u64 = 1 << 26;
-/// So much of the beginning of a file changes with each update, in bytes.
+/// Number of bytes at the beginning of a file that change with each update.
 const HEAD: usize = 1 << 15;
 /// How long it is waited for those who write the file.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ const SLEEP: Duration = Duration::from_micros(200);
 impl Store {
     /// The bytes that the file at an absolute path would have if all were written that has been accepted.
     ///
-    /// Nobody who writes is held up: the file is not locked, but read again if somebody has written it
+    /// Writers are not held up: the file is not locked, but read again if it was written
     /// meanwhile.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Store {
 fn read_settled(path: &Path, end: Instant) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     loop {
-        // A file system without locks has none that somebody holds.
+        // On a file system without locks, no file is locked.
         let is_locked = |file: &File| is_locked_to_write(file).unwrap_or(false);
         if !is_locked(&file) {
             let before = file.metadata()?;

@@ -67,11 +67,11 @@ fn journaled(files: &[PathBuf]) -> usize {
     let mut count = 0;
     for file in files {
         let bytes = std::fs::read(file).unwrap();
-        let told = replay(&bytes, |entry| match entry {
+        let reported = replay(&bytes, |entry| match entry {
             Entry::Update(..) => count += 1,
             Entry::Forget(_) => count = 0,
         });
-        told.unwrap();
+        reported.unwrap();
     }
     count
 }
@@ -83,7 +83,7 @@ fn source(store: &Store) -> String {
     source.database.sources[0].name.to_string()
 }
 
-/// A writer that has taken updates when the journal begins anew, and puts them back: they are in the new file.
+/// Updates that a writer has taken when a new journal begins, and then puts back, are in the new file.
 #[test]
 fn what_a_writer_puts_back_is_carried_over() {
     let directory = tempfile::tempdir().unwrap();

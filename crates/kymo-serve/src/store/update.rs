@@ -10,7 +10,7 @@ use kymo_rrd::{Time, text::numbers};
 use kymo_time::CdTime;
 use memchr::memchr;
 
-/// Readings of one moment for a database.
+/// The readings for a database at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Update<'a> {
     /// When. collectd's times are held exactly.
@@ -30,12 +30,12 @@ pub enum Readings<'a> {
     Values(&'a [Value]),
 }
 
-/// No time is so many seconds after 1970, or more: it is beyond those of collectd, and more likely in other
+/// Limit of times in seconds since 1970, exclusive: later ones are beyond those of collectd, and more likely in other
 /// units. A database that took it would take none that comes later.
 const SECONDS: f64 = (1_u64 << 34) as f64;
 
 impl<'a> Update<'a> {
-    /// What a text `TIME:VALUE[:VALUE...]` tells, and its time as it was written. `None` where it
+    /// Parses a text `TIME:VALUE[:VALUE...]`; also returns its time as it was written. `None` where it
     /// does not begin with seconds since 1970, below 2^34, and a colon. The values are looked at when they are
     /// written.
     pub fn from_text(text: &'a [u8]) -> Option<(Self, f64)> {
@@ -125,7 +125,7 @@ pub struct Record<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The first record, and what follows it. `None` where there is no whole one.
+/// Returns the first record and the bytes that follow it, or `None` if there is no complete record.
 pub(crate) fn first_record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let (length, rest) = bytes.split_first_chunk()?;
     let length = u32::from_le_bytes(*length) as usize;
@@ -276,8 +276,11 @@ mod tests {
             (typed.time, Some(interval))
         );
         assert_eq!(read[0].text(), b"1000000010.5:1:U");
-        let told = String::from_utf8(read[1].text()).unwrap();
-        assert_eq!(told, "1000000011.0000000010:0.1:18446744073709551615:-5:U");
+        let reported = String::from_utf8(read[1].text()).unwrap();
+        assert_eq!(
+            reported,
+            "1000000011.0000000010:0.1:18446744073709551615:-5:U"
+        );
         let mut measured = Vec::new();
         read.iter().for_each(|record| record.measure(&mut measured));
         assert_eq!(
@@ -290,7 +293,7 @@ mod tests {
                 Measurement::Signed(-5),
             ]
         );
-        // What is cut off is no record.
+        // A truncated record is not a record.
         for end in 0..bytes.len() {
             let whole = records(&bytes[..end]).count();
             assert_eq!(whole, usize::from(end >= read[0].bytes.len()), "{end}");

@@ -1,4 +1,4 @@
-//! What has to be done from time to time: everything is written, and the journal begins anew.
+//! Periodic work: writing everything and starting a new journal.
 
 use std::io;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use super::{Group, Store, records};
 use crate::journal::{self, Journal};
 use crate::sync::{lock, wait};
 
-/// A group that is carried over to a new journal is written when it has so many bytes.
+/// Size in bytes beyond which a group that is carried over to a new journal is written.
 const PIECE: usize = 1 << 20;
 /// However often it is asked for, everything is written no more often than this: what cannot be written is tried
 /// each time.
@@ -36,18 +36,18 @@ struct Wishes {
 pub(super) enum Wish {
     /// Everything is to be written: memory is short, or other times hold.
     Write,
-    /// The same, and the journal is to begin anew: it is long, or its file is damaged.
+    /// Write everything and start a new journal, because the current one is long or its file is damaged.
     Rotate,
     /// Nothing is to be done any more.
     Stop,
 }
 
-/// Moments from which on something may be done, or is to be.
+/// Times from which something may, or must, be done.
 #[derive(Debug)]
 struct Times {
     write: Instant,
     rotate: Instant,
-    /// When the journal was begun anew.
+    /// When the journal was last rotated.
     rotated: Instant,
 }
 
@@ -70,7 +70,7 @@ impl Upkeep {
         let mut wishes = lock(&self.wishes);
         loop {
             let now = Instant::now();
-            // It may have begun anew since that was wished.
+            // The journal may have been rotated since the request.
             wishes.rotate &= store.journal().is_some_and(Journal::is_long);
             // The interval may change meanwhile.
             let end = times.rotated + store.timing().flush_interval;
@@ -116,7 +116,7 @@ pub(super) fn run(store: &Store) {
                 if let Err(error) = write_all(store) {
                     store
                         .log_limiter
-                        .tell(format_args!("a new journal cannot be begun: {error}"));
+                        .report(format_args!("a new journal cannot be begun: {error}"));
                 }
                 times.rotated = Instant::now();
                 times.rotate = times.rotated + ROTATE_PAUSE;

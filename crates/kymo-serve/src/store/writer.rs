@@ -24,13 +24,13 @@ use crate::sync::{lock, wait};
 
 /// When a file is tried again that could not be written.
 const RETRY: Duration = Duration::from_secs(5);
-/// A file that gets so many updates at once is mapped for them.
+/// Minimum number of updates, given at once, for which a file is mapped.
 const MANY: usize = 4;
-/// So many bytes of records are written together: as the engine takes them, readings are far larger.
+/// Number of bytes of records that are written together: in the engine's form, readings are far larger.
 const PIECE: usize = 1 << 16;
 /// Memory of this size is kept for the next updates.
 const SMALL: usize = 1 << 10;
-/// So many updates that are refused are told.
+/// At most this many refused updates are logged.
 const TOLD: u64 = 100;
 
 /// What a writer is to do.
@@ -53,10 +53,10 @@ struct Jobs {
 enum Job {
     /// Write a database, because its time has come.
     Due(Arc<Database>),
-    /// Write it, because somebody has asked for it.
+    /// Write a database on request.
     Write(Arc<Database>),
-    /// Tell that all before is done.
-    Tell(Sender<()>),
+    /// Report that all jobs before this one are done.
+    Report(Sender<()>),
 }
 
 /// A database and when it is written. The earliest is the greatest.
@@ -111,9 +111,9 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Tells when all that is to be done now is done.
-    pub(super) fn tell(&self, done: Sender<()>) {
-        self.jobs().urgent.push_back(Job::Tell(done));
+    /// Notifies `done` when all jobs that are to be done now are done.
+    pub(super) fn report(&self, done: Sender<()>) {
+        self.jobs().urgent.push_back(Job::Report(done));
         self.changed.notify_one();
     }
 
@@ -122,7 +122,7 @@ impl Queue {
         let jobs = self.jobs();
         let databases = jobs.urgent.iter().filter_map(|job| match job {
             Job::Write(database) => Some(Arc::clone(database)),
-            Job::Due(_) | Job::Tell(_) => None,
+            Job::Due(_) | Job::Report(_) => None,
         });
         databases.collect()
     }
@@ -163,13 +163,13 @@ impl Queue {
 enum Outcome {
     /// All were written or refused; the last update of the file is of this time now.
     Settled(Time),
-    /// The file cannot be written now; so many bytes of the records were settled.
+    /// The file cannot be written now; `settled` bytes of the records were settled.
     Kept { settled: usize, reason: String },
-    /// There is no file any more.
+    /// The file no longer exists.
     Gone,
 }
 
-/// Does what a queue tells, until it ends.
+/// Runs the jobs of a queue until it ends.
 pub(super) fn run(store: &Store, index: usize) {
     let queue = &store.queues[index];
     let mut files = Files::new(store.options.open_files);
@@ -183,8 +183,8 @@ pub(super) fn run(store: &Store, index: usize) {
                 database.state().urgent = false;
                 write(store, &database, &mut files);
             }
-            // Who does not wait any more needs not be told.
-            Job::Tell(done) => drop(done.send(())),
+            // Whoever has stopped waiting does not need a notification.
+            Job::Report(done) => drop(done.send(())),
         }
     }
 }
@@ -233,7 +233,7 @@ fn write(store: &Store, database: &Arc<Database>, files: &mut Files) {
     if overtaken > 0 {
         store.counters.overtaken.fetch_add(overtaken, Relaxed);
         state.overtaken += overtaken;
-        store.log_limiter.tell(format_args!(
+        store.log_limiter.report(format_args!(
             "{path}: {overtaken} accepted updates are lost: another program has written later ones to the file"
         ));
     }
@@ -354,7 +354,7 @@ fn write_records(
     }
 }
 
-/// Writes the first records, of which there is at least one, and tells their bytes.
+/// Writes the first records, at least one, and returns the number of their bytes.
 ///
 /// # Errors
 ///
@@ -417,7 +417,7 @@ fn take_all(
             }
             Err((place, error)) => {
                 counters.written.fetch_add(place as u64, Relaxed);
-                // The first is told; of a source that errs each time, all would be too many.
+                // The first ones are logged; all would be too many for a source that errs each time.
                 if counters.refused.fetch_add(1, Relaxed) < TOLD {
                     let path = String::from_utf8_lossy(path);
                     (store.options.log)(

@@ -33,7 +33,7 @@ pub enum Rejected {
     ByRule,
     /// There are as many series as may be known.
     TooMany,
-    /// Its sender has brought as many as it may.
+    /// Its sender has reached its limit of series.
     TooManyOfSender,
     /// Its database cannot be opened or created.
     Failed,

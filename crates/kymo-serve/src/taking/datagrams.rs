@@ -25,11 +25,11 @@ use crate::store::Log;
 
 /// The largest datagram, and more, so that none is cut off.
 const LARGEST: usize = 1 << 16;
-/// So many datagrams are taken before the journal is written.
+/// Maximum number of datagrams received before the journal is written.
 const ROUND: usize = 512;
 /// So long nothing is received after what had come, so that more is taken together.
 const PAUSE: Duration = Duration::from_micros(500);
-/// So many rounds before it ends: what the kernel keeps.
+/// Maximum number of rounds before the end, for the datagrams that the kernel still holds.
 const LAST_ROUNDS: usize = 1 << 10;
 
 /// A socket that is bound.
@@ -43,7 +43,7 @@ enum DatagramSocket {
 impl Drop for DatagramSocket {
     fn drop(&mut self) {
         if let Self::Unix(_, Some(path)) = self {
-            // Somebody else may have removed it.
+            // Another process may have removed it.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -106,7 +106,7 @@ pub(super) struct Receiving {
 }
 
 impl Receiver {
-    /// Binds all sockets of an endpoint: as many as its name has addresses.
+    /// Binds all sockets of an endpoint, one for each address of its name.
     pub(super) fn bind(
         endpoint: &Endpoint,
         access: &Access,
@@ -241,7 +241,7 @@ impl Receiver {
             take.end_round();
             let dropped = counters.kernel_dropped.load(Relaxed) - dropped;
             if dropped > 0 {
-                log_limiter.tell(format_args!(
+                log_limiter.report(format_args!(
                     "{}: {dropped} datagrams are lost: the kernel had no room for them in `receive-buffer-mib`",
                     self.endpoint
                 ));

@@ -58,7 +58,7 @@ pub(super) fn read(
             Err(error) => return Err(error),
         };
         if count == 0 {
-            // Of a line that the daemon has cut off, nobody knows how it would have ended.
+            // If the daemon has cut off a line, its real end is unknown.
             if !stream.is_cut() && length > 0 && !is_skipping {
                 take(Piece::Lines(&buffer[..length]));
             }

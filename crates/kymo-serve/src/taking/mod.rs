@@ -135,7 +135,7 @@ impl Taking {
         store: &Arc<Store>,
         log: &Log,
     ) -> Result<Self, String> {
-        let told = |error: io::Error| reason(&error);
+        let reported = |error: io::Error| reason(&error);
         let shared = Arc::new(Shared {
             table: Table::new(store, log),
             counters: AllCounters::default(),
@@ -148,7 +148,7 @@ impl Taking {
         let start = |name: &str, work: fn(&Arc<Shared>)| {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name(name.into());
-            thread.spawn(move || work(&shared)).map_err(told)
+            thread.spawn(move || work(&shared)).map_err(reported)
         };
         let threads = vec![
             start("new databases", |shared| {
@@ -156,7 +156,7 @@ impl Taking {
             })?,
             start("idle series", |shared| shared.forget())?,
         ];
-        let statsd = Statsd::start(&shared).map_err(told)?;
+        let statsd = Statsd::start(&shared).map_err(reported)?;
         let mut taking = Self {
             shared,
             statsd,
@@ -180,7 +180,7 @@ impl Taking {
                     Server::start(name, &sockets, most, log, serve)
                 }
             };
-            taking.servers.push((name, server.map_err(told)?));
+            taking.servers.push((name, server.map_err(reported)?));
         }
         let mut plan = taking.plan(options)?;
         for handed in handed {
@@ -266,7 +266,7 @@ impl Taking {
         }
         self.statsd.change(&options);
         if has_other_targets {
-            // Nobody asks twice.
+            // The old one stops first, so that no target is scraped twice.
             let before = lock(&self.scraping).take();
             drop(before);
             let scraping = Scraping::start(&self.shared, &options.scrape);
@@ -383,7 +383,7 @@ impl daemon::Source for Taking {
         lock(&self.receiving).clear();
         drop(lock(&self.scraping).take());
         self.statsd.stop();
-        // Nobody gives it anything any more.
+        // Nothing is added to the table from here on.
         self.shared.table.end();
         *lock(&self.shared.ends) = true;
         self.shared.changed.notify_all();

@@ -39,7 +39,7 @@ impl PartialEq for Selector {
 }
 
 impl Selector {
-    /// Series whose name has something that matches a regular expression.
+    /// Series whose name contains a match of a regular expression.
     ///
     /// # Errors
     ///
@@ -290,7 +290,7 @@ impl Profile {
         })
     }
 
-    /// The definition of a database whose first value has a time.
+    /// Returns the definition of a database whose first value is at the time `first`.
     ///
     /// # Errors
     ///
@@ -370,7 +370,7 @@ impl Rules {
 }
 
 impl Verdict {
-    /// What it says as text, for a series whose database would be below `data`.
+    /// Returns the verdict as text, for a series whose database would be below `data`.
     pub fn explain(&self, kind: Kind, data: &std::path::Path) -> String {
         let mut text = String::new();
         // Writing to a text cannot fail.

@@ -105,7 +105,7 @@ fn run(shared: &Arc<Shared>, job: &ScrapeOptions, target: &Target, ends: &(Mutex
                 session.set_now(time);
                 if was_up {
                     let log_limiter = &shared.table.log_limiter;
-                    log_limiter.tell(format_args!("scrape of {}: {problem}", target.url()));
+                    log_limiter.report(format_args!("scrape of {}: {problem}", target.url()));
                 }
                 0
             }

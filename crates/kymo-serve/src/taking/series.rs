@@ -29,7 +29,7 @@ use crate::sync::lock;
 
 /// A database that cannot be opened or created is tried again after this.
 const RETRY: Duration = Duration::from_secs(10);
-/// A series without a sample is forgotten after so many seconds.
+/// Number of seconds without a sample after which a series is forgotten.
 const IDLE_SECONDS: u64 = 3600;
 /// How long databases are created after the end was asked for: who asks does not wait for ever.
 const LAST_CREATIONS: Duration = Duration::from_secs(10);
@@ -55,9 +55,9 @@ pub(super) struct Series {
 #[derive(Debug, Default)]
 struct State {
     opened: Option<Opened>,
-    /// Why there is no database, and when that was.
+    /// When the database could not be opened or created, and why.
     failed: Option<(Instant, String)>,
-    /// Records that wait until the database is created, which somebody does if there are any.
+    /// Records that wait until the database is created; if there are any, some thread is creating it.
     waiting: Vec<u8>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// The value as the database takes it. `None` if it is not an integer, and the database takes no other.
+    /// The value as the database takes it, or `None` if it is not an integer and the database takes only integers.
     pub(super) fn value(&self, number: Number) -> Option<Value> {
         Some(match (self.reading, number) {
             (Reading::Counter | Reading::Derive, Number::Signed(count)) => Value::Derive(count),
@@ -261,12 +261,12 @@ impl Table {
             names += 1;
         }
         self.dropped.fetch_add(dropped, Relaxed);
-        self.log_limiter.tell(format_args!(
+        self.log_limiter.report(format_args!(
             "{dropped} samples are lost: the databases of {names} series were not created before the end"
         ));
     }
 
-    /// Nobody gives it anything any more.
+    /// Marks the end: nothing is added to the table any more.
     pub(super) fn end(&self) {
         self.ends.store(true, Relaxed);
     }
@@ -308,7 +308,7 @@ impl Table {
                     lock(&self.senders).add_bytes(sender, file.len());
                 }
             }
-            // Somebody was faster.
+            // Another thread or process was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
@@ -418,7 +418,7 @@ impl Series {
     fn fail(&self, table: &Table, state: &mut State, error: &io::Error) -> Outcome {
         let reason = error.to_string();
         table.created.failed.fetch_add(1, Relaxed);
-        table.log_limiter.tell(format_args!(
+        table.log_limiter.report(format_args!(
             "{}: no database `{}`: {reason}",
             self.key, self.path
         ));

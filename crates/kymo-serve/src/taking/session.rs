@@ -38,7 +38,7 @@ pub(super) struct Session {
     listener: String,
     sender: Option<IpAddr>,
     counters: Arc<Counters>,
-    /// Whether somebody waits for an answer, and so for databases.
+    /// Whether a client waits for an answer, and so for databases.
     pub(super) waits: bool,
     /// By the names that senders give them.
     met: SequenceCache<Met>,
@@ -133,7 +133,7 @@ impl Session {
         &self.options
     }
 
-    /// Begins with a request or a piece of a connection, of so many bytes, by the latest options.
+    /// Begins a request, or a piece of a connection, of `bytes` bytes with the latest options.
     pub(super) fn begin(&mut self, bytes: usize) {
         self.now = now();
         self.seconds = self.shared.table.seconds();
@@ -176,7 +176,7 @@ impl Session {
         self.shared.table.store.commit(&mut self.group)
     }
 
-    /// The same of what nobody waits for, if the journal is to have such.
+    /// Does the same for data whose sender does not wait, if the journal is to include such data.
     pub(super) fn note(&mut self) {
         self.count();
         let store = &self.shared.table.store;
@@ -214,7 +214,7 @@ impl Session {
         };
         self.summary.add(text);
         if is_logged && let Some(text) = self.summary.messages.last() {
-            self.shared.table.log_limiter.tell(format_args!(
+            self.shared.table.log_limiter.report(format_args!(
                 "{} at {}: sample not taken: {text}",
                 self.protocol.name(),
                 self.listener,
@@ -328,7 +328,7 @@ impl Sink for Session {
         self.counters.fault(fault.problem);
         self.summary.is_damaged |= matches!(fault.problem, Problem::Damaged(_));
         if self.summary.rejected == 0 {
-            self.shared.table.log_limiter.tell(format_args!(
+            self.shared.table.log_limiter.report(format_args!(
                 "{} at {}: {fault}",
                 self.protocol.name(),
                 self.listener,

@@ -11,7 +11,7 @@ use kymo_metrics::Key;
 
 /// The longest segment; of a longer one the beginning and a hash are left.
 const LONGEST_SEGMENT: usize = 200;
-/// Of a segment that is too long, so many bytes are left.
+/// Number of bytes that are kept of a segment that is too long.
 const KEPT: usize = 160;
 /// Segments of a path; those that would follow become one.
 const MOST_SEGMENTS: usize = 24;
@@ -297,7 +297,7 @@ mod tests {
     }
 
     proptest! {
-        /// No name or label leads out of the directory, and paths are no longer than systems take.
+        /// No name or label escapes the directory, and paths do not exceed the limits of systems.
         #[test]
         fn paths_stay_below(name in "[ -~]{0,50}\\PC{0,200}", value in "\\PC{0,300}", dots in "[./]{0,80}") {
             let (name, value) = (format!("n{name}"), format!("{dots}{value}"));
@@ -317,7 +317,7 @@ mod tests {
 
         /// Two series differ in their paths.
         #[test]
-        fn paths_tell_series_apart(a in "[a-c=,.%/~]{1,6}", b in "[a-c=,.%/~]{1,6}", c in "[a-c=,.%/~]{1,6}") {
+        fn paths_distinguish_series(a in "[a-c=,.%/~]{1,6}", b in "[a-c=,.%/~]{1,6}", c in "[a-c=,.%/~]{1,6}") {
             let template = Template::parse("{__name__}/{__labels__}").unwrap();
             let one = key(&a, &[("b", &b), ("c", &c)]);
             let other = key(&a, &[("b", &c), ("c", &b)]);

@@ -1,4 +1,4 @@
-//! Datagrams that nobody should send neither stop nor stall a daemon.
+//! Malformed datagrams neither stop nor stall a daemon.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -29,9 +29,9 @@ fn table() -> Vec<(String, [Verdict; 4])> {
             let (mut messages, mut faults) = (0, 0);
             for word in cells.next().unwrap().split(' ') {
                 match word.split_once('+').unwrap_or((word, "0")) {
-                    (taken, told) if word.starts_with(|it: char| it.is_ascii_digit()) => {
+                    (taken, reported) if word.starts_with(|it: char| it.is_ascii_digit()) => {
                         lists = taken.parse().unwrap();
-                        messages = told.parse().unwrap();
+                        messages = reported.parse().unwrap();
                     }
                     _ => faults += 1,
                 }
@@ -81,10 +81,10 @@ fn each_gets_its_verdict_from_a_daemon_that_goes_on() {
             let after = counts();
             let found = (after.0 - before.0 - 1, after.1 - before.1);
             assert_eq!(found, (lists, messages), "{name}, {level:?}");
-            // The table names a fault once, however often it is told.
-            let told = after.2 - before.2;
-            let is_right = told >= faults && (told > 0) == (faults > 0);
-            assert!(is_right, "{name}, {level:?}: {told} faults");
+            // The table names a fault once, however often it is reported.
+            let reported = after.2 - before.2;
+            let is_right = reported >= faults && (reported > 0) == (faults > 0);
+            assert!(is_right, "{name}, {level:?}: {reported} faults");
         }
         receiver.stop();
         assert_eq!(receiver.counters().datagrams.load(Relaxed), sent);

@@ -132,9 +132,9 @@ fn types_decide_where_there_are_any() {
     assert_eq!(database.step, 10);
 }
 
-/// A datagram has room for thousands of values, whose database would be huge.
+/// A datagram can hold thousands of values; a database for them would be huge.
 #[test]
-fn lists_are_short_where_no_types_tell() {
+fn lists_are_short_where_no_types_report() {
     let daemon = Daemon::new(None);
     let mut session = daemon.ingest.session(Origin::Here);
     let id = Identifier::parse("h/p/wide").unwrap();
@@ -154,7 +154,7 @@ fn lists_are_short_where_no_types_tell() {
     daemon.close();
 }
 
-/// A thousand names are told to be the most.
+/// At most a thousand new databases are created; further ones are refused with an error.
 #[test]
 fn new_databases_are_bounded() {
     let daemon = Daemon::new(None);
@@ -261,7 +261,7 @@ fn lines_that_cannot_be_written_are_tried_again() {
     // Its name is taken.
     std::fs::write(daemon.path("csv"), "").unwrap();
     let ingest = std::sync::Arc::clone(&daemon.ingest);
-    let (tell, told) = std::sync::mpsc::channel();
+    let (report, reported) = std::sync::mpsc::channel();
     let work = std::thread::spawn(move || {
         let mut session = ingest.session(Origin::Here);
         let id = Identifier::parse("h/p/gauge").unwrap();
@@ -274,10 +274,14 @@ fn lines_that_cannot_be_written_are_tried_again() {
             ingest.flush(None).unwrap();
             assert!(session.commit().is_err(), "it cannot be promised");
         }
-        tell.send(()).unwrap();
+        report.send(()).unwrap();
     });
     let patience = std::time::Duration::from_secs(20);
-    assert_eq!(told.recv_timeout(patience), Ok(()), "it holds nobody up");
+    assert_eq!(
+        reported.recv_timeout(patience),
+        Ok(()),
+        "it holds nobody up"
+    );
     work.join().unwrap();
     std::fs::remove_file(daemon.path("csv")).unwrap();
     daemon.close();

@@ -127,7 +127,7 @@ fn what_is_packed_goes_to_the_new_server() {
     daemon.close();
 }
 
-/// Datagrams that the kernel has taken are received, whatever threads there are, and also where nobody is to listen
+/// Datagrams that the kernel holds are received, with any number of threads, even when the daemon is not to listen
 /// any more.
 #[test]
 fn what_the_kernel_has_is_received() {

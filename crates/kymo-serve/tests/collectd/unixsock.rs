@@ -284,7 +284,7 @@ fn a_database_that_is_there_goes_on() {
         .state
         .last_update;
     assert_eq!(last.seconds(), 1_700_000_000);
-    // Somebody forgets it, as rrdcached's FORGET does: the next value looks for it again.
+    // The database is forgotten, as by rrdcached's FORGET: the next value looks for it again.
     let store = daemon.ingest.store();
     let word = path.to_str().unwrap().as_bytes();
     let database = store.known(word).unwrap();
@@ -351,7 +351,7 @@ fn a_line_that_the_daemon_cuts_off_is_none() {
     let mut client = Client::new(&daemon);
     client.send("PUTVAL h/p/gauge-a N:1\nPUTVAL h/p/gauge-b N:5");
     assert!(client.reply().starts_with("0 Success"));
-    // The rest may come, which is all that tells the value.
+    // The rest may still come, and only it determines the value.
     client.server.stop();
     let mut replies = String::new();
     client.reader.read_to_string(&mut replies).unwrap();

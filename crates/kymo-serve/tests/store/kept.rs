@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// Keeps what is told.
+/// Collects what is logged.
 fn listen(options: &mut Options) -> Arc<Mutex<String>> {
-    let told = Arc::new(Mutex::new(String::new()));
+    let reported = Arc::new(Mutex::new(String::new()));
     options.log = {
-        let told = Arc::clone(&told);
-        Arc::new(move |_, text: &str| *told.lock().unwrap() += &format!("{text}\n"))
+        let reported = Arc::clone(&reported);
+        Arc::new(move |_, text: &str| *reported.lock().unwrap() += &format!("{text}\n"))
     };
-    told
+    reported
 }
 
 /// A store that was killed with updates of `disk/a.rrd` and of another database; what is open of it keeps
@@ -40,7 +40,7 @@ fn nothing_begins_where_all_databases_are_missing() {
     let base = options.base.clone();
     let away = directory.path().join("away");
     rename(base.clone(), away.clone());
-    let told = listen(&mut options);
+    let reported = listen(&mut options);
     for is_there in [false, true] {
         if is_there {
             std::fs::create_dir(&base).unwrap();
@@ -55,7 +55,7 @@ fn nothing_begins_where_all_databases_are_missing() {
         assert_eq!(base.exists(), is_there);
         assert_eq!(journals(journal.path()), 1);
     }
-    assert!(!told.lock().unwrap().contains("lost"));
+    assert!(!reported.lock().unwrap().contains("lost"));
     std::fs::remove_dir(&base).unwrap();
     rename(away, base);
     let store = Store::open(options).unwrap();
@@ -78,7 +78,7 @@ fn what_is_not_there_yet_waits_in_the_journal() {
         if is_there {
             std::fs::create_dir(&disk).unwrap();
         }
-        let told = listen(&mut options);
+        let reported = listen(&mut options);
         for _ in 0..2 {
             let store = Store::open(options.clone()).unwrap();
             assert!(store.known(&store.path(b"disk/a.rrd")).is_none());
@@ -86,7 +86,7 @@ fn what_is_not_there_yet_waits_in_the_journal() {
             store.close();
             assert_eq!(journals(journal.path()), 1);
         }
-        let texts = told.lock().unwrap().clone();
+        let texts = reported.lock().unwrap().clone();
         assert!(texts.contains("disk/a.rrd: is in the journal, but cannot be opened"));
         assert!(!texts.contains("lost"), "{texts}");
         // It comes back while the daemon is there.
@@ -114,9 +114,9 @@ fn what_was_removed_is_not_waited_for() {
     let (_directory, _killed, journal, mut options) = killed();
     std::fs::remove_file(options.base.join("b.rrd")).unwrap();
     std::fs::remove_file(options.base.join("disk/a.rrd")).unwrap();
-    let told = listen(&mut options);
+    let reported = listen(&mut options);
     let store = Store::open(options).unwrap();
-    let text = told.lock().unwrap().clone();
+    let text = reported.lock().unwrap().clone();
     assert!(
         text.contains("b.rrd: is in the journal, but was removed: 1 updates are lost"),
         "{text}"
@@ -130,7 +130,7 @@ fn what_was_removed_is_not_waited_for() {
     assert_eq!(journals(journal.path()), 0);
 }
 
-/// Who only needs a database where there is none gets one that takes what waits for it.
+/// If a database is missing, whoever needs one gets a new one that takes the pending updates.
 #[test]
 fn a_database_that_is_made_anew_gets_what_waits() {
     let (_directory, _killed, journal, options) = killed();
@@ -149,10 +149,10 @@ fn a_database_that_is_made_anew_gets_what_waits() {
     assert_eq!(journals(journal.path()), 0);
 }
 
-/// What cannot be written makes a journal longer than was told: that keeps nobody from beginning, nor from
+/// What cannot be written makes a journal longer than its limit: that keeps nobody from beginning, nor from
 /// going on.
 #[test]
-fn a_journal_may_have_more_than_was_told() {
+fn a_journal_may_have_more_than_was_reported() {
     let directory = tempfile::tempdir().unwrap();
     let store = Store::open(options(directory.path())).unwrap();
     store.create(&store.path(b"a.rrd"), &definition()).unwrap();
@@ -172,7 +172,7 @@ fn a_journal_may_have_more_than_was_told() {
     assert_eq!(last(&store, "a.rrd").0, Time::from_seconds(START + 100));
 }
 
-/// A fault of the program takes no updates with it, and holds up nobody for ever.
+/// A panic of a writer loses no updates and blocks no client forever.
 #[test]
 fn a_writer_that_panics_goes_on() {
     let directory = tempfile::tempdir().unwrap();
@@ -235,7 +235,7 @@ fn what_is_durable_is_synced() {
         let bytes = std::fs::read(options.base.join("host/a.rrd")).unwrap();
         let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         if target == Target::Portable {
-            // As docs/formats/portable-rrd.md tells it.
+            // As docs/formats/portable-rrd.md specifies it.
             let (slots, size) = (number(24) as usize, number(32) as usize);
             let slot = |slot| (number(slot + 8), number(slot + 16));
             let latest = slot(slots).max(slot(slots + size));

@@ -68,10 +68,10 @@ fn times_far_ahead_of_the_clock_are_refused() {
     // Nothing is silenced by it.
     give(&store, "a.rrd", &format!("{}:1", now + 3600)).unwrap();
     assert_eq!(store.counters.future.load(Relaxed), 1);
-    let told = log.lock().unwrap().last().unwrap().clone();
+    let reported = log.lock().unwrap().last().unwrap().clone();
     assert!(
-        told.ends_with("is more than 86400 seconds ahead of the clock of this machine"),
-        "{told}"
+        reported.ends_with("is more than 86400 seconds ahead of the clock of this machine"),
+        "{reported}"
     );
     store.close();
 }
@@ -99,15 +99,15 @@ fn a_forgotten_suspension_ends_by_time() {
     give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
     wait_until(|| store.counters.suspensions_ended.load(Relaxed) == 1);
     wait_until(|| store.pending_bytes() == 0);
-    let told = log.lock().unwrap().last().unwrap().clone();
+    let reported = log.lock().unwrap().last().unwrap().clone();
     assert!(
-        told.contains("a.rrd: suspended no longer: the limit of"),
-        "{told}"
+        reported.contains("a.rrd: suspended no longer: the limit of"),
+        "{reported}"
     );
     store.close();
 }
 
-/// Who suspends one database and goes away takes no other with it.
+/// A client that suspends one database and goes away does not affect other databases.
 #[test]
 fn a_suspended_database_has_a_share_of_the_memory() {
     let directory = tempfile::tempdir().unwrap();

@@ -122,7 +122,7 @@ fn updates_are_judged_one_by_one() {
     assert_eq!(refused.load(Relaxed), 3);
 }
 
-/// A reading that is refused does not keep others out whose times are before its own.
+/// A refused reading does not keep out others with earlier times.
 #[test]
 fn what_is_refused_leaves_no_time() {
     let directory = tempfile::tempdir().unwrap();
@@ -220,13 +220,13 @@ fn the_journal_has_what_was_committed() {
         let tail = bytes[8..8 + torn].to_vec();
         kept.extend(tail);
         std::fs::write(journal.join(file.file_name().unwrap()), kept).unwrap();
-        let told = Arc::new(Mutex::new(Vec::new()));
+        let reported = Arc::new(Mutex::new(Vec::new()));
         let mut options = options(again.path());
         // The journal has the paths of the first.
         options.base = directory.path().join("data");
         options.log = {
-            let told = Arc::clone(&told);
-            Arc::new(move |_, text: &str| told.lock().unwrap().push(text.to_owned()))
+            let reported = Arc::clone(&reported);
+            Arc::new(move |_, text: &str| reported.lock().unwrap().push(text.to_owned()))
         };
         let store = Store::open(options).unwrap();
         let pending = |name: &[u8]| {
@@ -241,12 +241,12 @@ fn the_journal_has_what_was_committed() {
             pending(b"b.rrd"),
             Some(vec![format!("{}:3", START + 3).into_bytes()])
         );
-        let warned = told
+        let warned = reported
             .lock()
             .unwrap()
             .iter()
             .any(|text| text.contains("whole group"));
-        assert_eq!(warned, torn > 0, "{told:?}");
+        assert_eq!(warned, torn > 0, "{reported:?}");
         // It is in the new journal, and the old one is gone if all of it was read.
         assert_eq!(journals(again.path()), 1 + usize::from(torn > 0));
     }
@@ -270,7 +270,7 @@ fn left(store: &Store, bytes: &[u8]) -> (tempfile::TempDir, Options) {
     (directory, options)
 }
 
-/// Clients go on while the journal begins anew: what is carried over stands behind what they sent.
+/// Clients continue while the journal is rotated: carried-over updates stand behind those that they sent.
 #[test]
 fn what_was_carried_over_may_stand_behind_newer_updates() {
     let directory = tempfile::tempdir().unwrap();
@@ -299,7 +299,7 @@ fn what_was_carried_over_may_stand_behind_newer_updates() {
     );
 }
 
-/// What stands behind a damaged group was acknowledged, and the file may be of use to somebody.
+/// The updates behind a damaged group were acknowledged, and the file may still be useful.
 #[test]
 fn a_damaged_group_takes_no_others_with_it() {
     let directory = tempfile::tempdir().unwrap();
@@ -314,19 +314,19 @@ fn a_damaged_group_takes_no_others_with_it() {
     let mut bytes = journal(directory.path());
     bytes[second - 1] ^= 1;
     let (directory, mut options) = left(&store, &bytes);
-    let told = Arc::new(Mutex::new(String::new()));
+    let reported = Arc::new(Mutex::new(String::new()));
     options.log = {
-        let told = Arc::clone(&told);
-        Arc::new(move |_, text: &str| *told.lock().unwrap() += text)
+        let reported = Arc::clone(&reported);
+        Arc::new(move |_, text: &str| *reported.lock().unwrap() += text)
     };
     let again = Store::open(options).unwrap();
     let database = again.known(&again.path(b"a.rrd")).unwrap();
     let [one, _, three] = texts.map(String::into_bytes);
     assert_eq!(database.pending(), [one, three]);
-    let told = told.lock().unwrap().clone();
+    let reported = reported.lock().unwrap().clone();
     assert!(
-        told.contains(&format!("offset {first}: found checksum")),
-        "{told}"
+        reported.contains(&format!("offset {first}: found checksum")),
+        "{reported}"
     );
     again.close();
     let kept = directory
@@ -447,17 +447,17 @@ fn files_that_cannot_be_written_are_tried_again() {
     store.close();
 }
 
-/// Where there is no journal, what cannot be written at the end is lost, and that is told.
+/// Without a journal, what cannot be written at the end is lost, and the loss is reported.
 #[test]
-fn what_is_lost_at_the_end_is_told() {
+fn what_is_lost_at_the_end_is_reported() {
     for (has_journal, is_kept) in [(false, false), (true, true)] {
         let directory = tempfile::tempdir().unwrap();
-        let told = Arc::new(Mutex::new(String::new()));
+        let reported = Arc::new(Mutex::new(String::new()));
         let mut options = options(directory.path());
         options.journal = options.journal.filter(|_| has_journal);
         options.log = {
-            let told = Arc::clone(&told);
-            Arc::new(move |_, text: &str| *told.lock().unwrap() += text)
+            let reported = Arc::clone(&reported);
+            Arc::new(move |_, text: &str| *reported.lock().unwrap() += text)
         };
         let store = Store::open(options).unwrap();
         store.create(&store.path(b"a.rrd"), &definition()).unwrap();
@@ -467,11 +467,11 @@ fn what_is_lost_at_the_end_is_told() {
         let locked = std::fs::File::options().write(true).open(&file).unwrap();
         kymo_io::lock(&locked, kymo_io::Locking::Try).unwrap();
         assert_eq!(store.close(), is_kept);
-        let told = told.lock().unwrap().clone();
+        let reported = reported.lock().unwrap().clone();
         assert_eq!(
-            told.contains("a.rrd: 2 updates are lost: "),
+            reported.contains("a.rrd: 2 updates are lost: "),
             !is_kept,
-            "{told}"
+            "{reported}"
         );
         let dropped = store.counters.dropped.load(Relaxed);
         assert_eq!(dropped, if is_kept { 0 } else { 2 });
@@ -528,7 +528,7 @@ fn a_new_database_gets_no_updates_of_a_damaged_one() {
     assert_eq!(last(&again, "a.rrd").0, Time::from_seconds(START));
 }
 
-/// Everything is written, and the journal begun anew, again and again while it is closed.
+/// Everything is written, and the journal rotated, again and again while the store is closed.
 #[test]
 fn the_end_may_come_at_any_time() {
     let directory = tempfile::tempdir().unwrap();

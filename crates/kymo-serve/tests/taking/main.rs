@@ -341,7 +341,7 @@ fn lines_survive_that_the_daemon_is_killed() {
         assert!(Instant::now() < end, "the journal does not have it");
         std::thread::sleep(Duration::from_millis(5));
     }
-    // As the files are at this moment.
+    // A copy of the files as they are now.
     let copy = tempfile::tempdir().unwrap();
     let run = |program: &str, words: &[&Path]| {
         let done = std::process::Command::new(program).args(words).status();
@@ -576,7 +576,7 @@ fn targets_are_scraped() {
     ));
     let pending = fixture.pending("j/a.rrd", 2);
     assert!(pending.iter().all(|it| it.ends_with(":5")), "{pending:?}");
-    // By now nobody answers.
+    // From here on, the target does not answer.
     let pending = fixture.pending("j/up.rrd", 3);
     let values: Vec<_> = pending.iter().map(|it| it.split(':').next_back()).collect();
     assert_eq!(values[..3], [Some("1"), Some("1"), Some("0")]);

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tracing::Dispatch;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// All that reading a trace tells.
+/// Everything that reading a trace reports.
 #[derive(Default)]
 pub(crate) struct Read {
     text: Vec<u8>,
@@ -73,20 +73,20 @@ pub(crate) fn dispatch(layer: kymo_tracing::Layer) -> Dispatch {
     Dispatch::new(tracing_subscriber::registry().with(layer))
 }
 
-/// What a function tells `tracing` while a layer records it.
+/// Runs a function while a layer records what it emits through `tracing`.
 pub(crate) fn record<T>(layer: kymo_tracing::Layer, act: impl FnOnce() -> T) -> T {
     tracing::dispatcher::with_default(&dispatch(layer), act)
 }
 
-/// How many events were lost by what readers tell.
+/// The number of lost events that readers report.
 pub(crate) fn lost(read: &Read) -> u64 {
-    let told = read.warnings.split("discarded ").skip(1);
+    let reported = read.warnings.split("discarded ").skip(1);
     let count = |rest: &str| {
         let (count, what) = rest.split_once(' ')?;
         what.starts_with("event")
             .then(|| count.parse::<u64>().ok())?
     };
-    told.filter_map(count).sum()
+    reported.filter_map(count).sum()
 }
 
 /// The payloads of events.

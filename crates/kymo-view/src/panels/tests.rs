@@ -1,4 +1,4 @@
-//! What the panels are told, against the rows and slices themselves.
+//! What the panels receive, compared with the rows and slices themselves.
 
 use std::sync::Arc;
 use std::time::Duration;

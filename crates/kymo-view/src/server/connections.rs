@@ -1,8 +1,8 @@
-//! The connections that are open, and which of them closes where there is no room for another one.
+//! The open connections, and which of them closes when there is no room for another one.
 //!
 //! Whoever reaches the server can open connections without knowing the token, and browsers keep some that they do not use.
 //! So a new connection takes the place of one that waits for the next request; or, if many have asked nothing yet, of one of
-//! these. Only where all of them wait for answers, which needs the token, does it wait.
+//! these. It waits only if all of them wait for answers, which needs the token.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -80,7 +80,7 @@ impl Connections {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection, in the place of another one if there are too many; `None` if all of them wait for answers.
+    /// Accepts a connection, in place of another one if there are too many; `None` if all of them wait for answers.
     pub(super) fn enter(of: &Arc<Self>, stream: &TcpStream) -> Option<Place> {
         let stream = stream.try_clone().ok()?;
         let from = Instant::now();

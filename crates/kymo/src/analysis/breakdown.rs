@@ -21,7 +21,7 @@ use crate::tracks::{OTHERS, TrackTable};
 
 /// Groups that have a distribution of their own.
 const MOST_GROUPS: usize = 1 << 16;
-/// Groups whose values are remembered, where every duration is written.
+/// Maximum number of groups whose values are remembered if every duration is written.
 const MOST_VALUES: usize = 1 << 20;
 
 /// Percentiles of groups: their keys, and thousandths.
@@ -276,7 +276,7 @@ impl<'w> Breakdown<'w> {
         sum
     }
 
-    /// The table of all groups; `None` where there is none.
+    /// The table of all groups; `None` if there are none.
     pub(super) fn rows(
         &self,
         tracks: &TrackTable,

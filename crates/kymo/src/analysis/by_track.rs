@@ -18,7 +18,7 @@ use crate::pipeline::Select;
 use crate::report::{Count, Json, Style, Table};
 use crate::tracks::{OTHERS, SliceKeys};
 
-/// Pairs of a class and a track that are told apart; others are put on one more track.
+/// At most this many pairs of a class and a track are distinguished; others are put on one more track.
 const MOST_PAIRS: usize = 1 << 21;
 
 /// Counts of events by track and class.

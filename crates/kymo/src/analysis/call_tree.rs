@@ -27,7 +27,7 @@ pub struct CallTreeQuery {
     /// The events that enter something, and those that leave it; without them those that begin and end slices, as
     /// the recordings say.
     pub events: Option<(EventPattern, EventPattern)>,
-    /// Fields whose values name calls; without them, the name of the event that enters.
+    /// Fields whose values name calls; by default, the name of the entering event.
     pub key: Option<FieldNames>,
     /// What a track is: each has a tree of its own.
     pub tracks: TrackBy,
@@ -64,7 +64,7 @@ pub struct CallNode {
     pub name: String,
     /// How many calls there are.
     pub calls: u64,
-    /// The time of all of them, in nanoseconds.
+    /// The total time of all calls, in nanoseconds.
     pub total: u64,
     /// The same without the time in what they call.
     pub own: u64,
@@ -108,7 +108,7 @@ struct Work {
     nodes: Vec<Node>,
     numbers: HashMap<(Caller, u32), u32, RandomState>,
     open: OpenSlices<Frame>,
-    /// When and on which track calls end whose duration is known.
+    /// When, and on which track, calls with a known duration end.
     ends: BinaryHeap<Reverse<(i64, u32)>>,
     unmatched: u64,
     dropped: u64,

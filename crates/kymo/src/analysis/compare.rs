@@ -97,7 +97,7 @@ pub struct Verdict {
     pub effect: f64,
 }
 
-/// The numbers of the second beside those of the first, by their ranks; `None` if there are too few to tell.
+/// Compares the numbers of the second with those of the first by rank; `None` if there are too few to decide.
 pub fn ranks(a: &Sample, b: &Sample) -> Option<Verdict> {
     const FEWEST: u64 = 8;
     let (n, m) = (a.count as f64, b.count as f64);
@@ -374,7 +374,7 @@ impl Change {
         }
     }
 
-    /// The change of a percentile as a share of what it was; `None` where there is none.
+    /// The relative change of a percentile; `None` if there is none.
     pub fn relative(&self, thousandths: u32) -> Option<f64> {
         let (a, b) = self.samples()?;
         let (a, b) = (a.percentile(thousandths), b.percentile(thousandths));

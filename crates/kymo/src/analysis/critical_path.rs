@@ -1,6 +1,6 @@
 //! What something waited for, and what that waited for.
 
-/// Somebody woken by somebody who was woken by somebody and so on: no further than this.
+/// Maximum length of a chain of wake-ups.
 const DEEPEST: usize = 64;
 
 /// Time in a state.
@@ -23,7 +23,7 @@ pub(super) struct Piece {
 }
 
 /// The path of a thing: its own intervals, and in place of those that another thing has ended what that did in this
-/// time. `intervals` are by thing and in order of time, `thing_of` tells what a track is named after.
+/// time. `intervals` are by thing and in order of time, `thing_of` returns what a track is named after.
 pub(super) fn path(
     intervals: &[&[Interval]],
     thing: u32,
@@ -138,7 +138,7 @@ mod tests {
                 (0, 0, 50, 60)
             ]
         );
-        // Nobody is known.
+        // The wakers are unknown.
         let found = path(&all, 0, |_| None);
         assert_eq!(found.len(), 3);
     }

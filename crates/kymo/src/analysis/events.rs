@@ -27,7 +27,7 @@ impl EventPattern {
         self.0.pattern()
     }
 
-    /// The part of a name that the only `*` of the pattern stands for; the whole name if there is no such part.
+    /// The part of a name that the only `*` of the pattern stands for, or the whole name if there is no such part.
     pub(super) fn short_name<'n>(&self, name: &'n str) -> &'n str {
         let part = self.as_str().split_once('*').and_then(|(before, after)| {
             let is_plain = |text: &str| !text.contains(['*', '?', '[', '\\']);
@@ -114,7 +114,7 @@ pub enum Error {
         /// The options that say it.
         options: &'static str,
     },
-    /// No event has the thing whose critical path was asked for.
+    /// No event has the thing whose critical path was requested.
     NoThing {
         /// Its value.
         text: String,

@@ -1,4 +1,4 @@
-//! Groups: what events and durations are told apart by.
+//! Groups: how events and durations are grouped.
 
 use foldhash::fast::RandomState;
 use kymo_model::Recording;
@@ -60,7 +60,7 @@ impl GroupBy {
         self.parts.iter().map(|(_, title)| title.as_str())
     }
 
-    /// All of them.
+    /// All titles, joined by commas.
     pub(super) fn title(&self) -> String {
         match self.parts.is_empty() {
             true => "all".to_string(),
@@ -69,7 +69,7 @@ impl GroupBy {
     }
 }
 
-/// What tells a group from others.
+/// What distinguishes a group from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct GroupKey {
     name: u32,
@@ -93,7 +93,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// So many groups at most; the later ones are one. `pattern` is what the events were named by: names are
+    /// Keeps at most `most` groups and merges later ones. `pattern` is what the events were named by: names are
     /// what its `*` stands for.
     pub(super) fn new(
         by: &GroupBy,

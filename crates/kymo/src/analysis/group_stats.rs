@@ -17,7 +17,7 @@ use crate::pipeline::Select;
 use crate::report::{Count, Json, Style, Table};
 use crate::tracks::{OTHERS, SliceKeys, TrackTable};
 
-/// Groups that are told apart.
+/// At most this many groups are distinguished.
 const MOST_GROUPS: usize = 1 << 20;
 
 /// Counts of events by group.

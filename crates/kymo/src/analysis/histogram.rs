@@ -1,7 +1,7 @@
 //! How often durations of which length come: counts in buckets that grow with the length.
 //!
 //! Up to 255 ns every length has its own bucket; above, each power of two is cut into 128 equal
-//! ones. A bucket is thus narrower than 1/128 of the lengths in it, and what is told of one of
+//! ones. A bucket is thus narrower than 1/128 of the lengths in it, and what is reported of one of
 //! them by its middle is less than 0.4 % wrong. There are 7,424 buckets for all lengths of 64
 //! bits, whatever comes, and memory for those powers of two that durations have. A few durations
 //! are kept as they are: there may be a histogram for each of many groups.
@@ -15,7 +15,7 @@ const OCTAVES: usize = (64 - FINE) as usize + 1;
 /// Number of buckets.
 #[cfg(test)]
 const BUCKETS: usize = OCTAVES << FINE;
-/// So many durations are kept as they are.
+/// Maximum number of durations that are kept as they are.
 const FEW: usize = 32;
 
 /// Counts of durations.
@@ -95,7 +95,7 @@ impl Histogram {
         self.add_new(nanos, times);
     }
 
-    /// Adds durations of a length for which there is no memory yet.
+    /// Adds durations of a length for which no memory is allocated yet.
     #[cold]
     fn add_new(&mut self, nanos: u64, times: u64) {
         let bucket = bucket_of(nanos);
@@ -165,7 +165,7 @@ impl Histogram {
     }
 
     /// The length that `thousandths` of all durations do not exceed, to within 0.4 %; `None`
-    /// where there are none. It is that of the duration whose place among all in order is the
+    /// if there are none. It is that of the duration whose rank among all of them is the
     /// first that is not before that share of them.
     pub fn percentile(&self, thousandths: u32) -> Option<u64> {
         let share = u128::from(self.count) * u128::from(thousandths);

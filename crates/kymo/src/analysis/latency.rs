@@ -27,7 +27,7 @@ use crate::tracks::{Ended, Fields, Key, OpenSlices, RowKey, SliceKeys, TrackTabl
 /// Starts that may wait for their ends at the same time.
 const MOST_OPEN: usize = 1 << 20;
 
-/// Percentiles that are told: their keys, and thousandths.
+/// The percentiles that are reported: their keys, and thousandths.
 const PERCENTILES: [(&str, u32); 4] = [("p50", 500), ("p90", 900), ("p99", 990), ("p99.9", 999)];
 
 /// Which events belong together.
@@ -353,7 +353,7 @@ impl Analysis for Work<'_, '_> {
 impl Latency {
     /// Measures the latencies of all events that `select` wants.
     ///
-    /// A start whose end has not come when another start like it comes has none: the end is that
+    /// A start has no end if another start like it comes first: the end is that
     /// of the later one. Slices of a track that recordings say to begin and end nest: an end is that of the
     /// slice that was begun last.
     ///
@@ -506,7 +506,7 @@ impl Latency {
 
     /// Percentiles in nanoseconds, with their names.
     pub fn percentiles(&self) -> impl Iterator<Item = (&'static str, Option<u64>)> {
-        let told = PERCENTILES.into_iter();
-        told.map(|(name, thousandths)| (name, self.histogram.percentile(thousandths)))
+        let reported = PERCENTILES.into_iter();
+        reported.map(|(name, thousandths)| (name, self.histogram.percentile(thousandths)))
     }
 }

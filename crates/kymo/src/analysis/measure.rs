@@ -16,7 +16,7 @@ use crate::filter::FieldNames;
 use crate::pipeline::Select;
 use crate::tracks::{OTHERS, SliceKeys};
 
-/// Groups that are told apart.
+/// At most this many groups are distinguished.
 const MOST_GROUPS: usize = 1 << 16;
 
 /// What is measured. Numbers of events always are.

@@ -81,7 +81,7 @@ pub(crate) struct Between {
     pub(crate) lower: Vec<(i64, i128)>,
     /// The same of what the second sent: by how much the first is ahead at most.
     pub(crate) upper: Vec<(i64, i128)>,
-    /// With so many points, those that bound nothing are looked for.
+    /// Number of points at which those that bound nothing are searched for.
     limit: usize,
     /// Messages.
     pub(crate) messages: u64,
@@ -114,7 +114,7 @@ impl Between {
     }
 }
 
-/// The points that a line above all of them (`is_above`), or below, can touch: a half of their convex hull.
+/// The points that a line above all of them (`is_above`), or below them, can touch: half of their convex hull.
 pub(crate) fn hull(mut points: Vec<(i64, i128)>, is_above: bool) -> Vec<(i64, i128)> {
     points.sort_unstable();
     let mut hull: Vec<(i64, i128)> = Vec::new();

@@ -67,17 +67,17 @@ impl Moments {
         u64::try_from(self.sum).unwrap_or(u64::MAX)
     }
 
-    /// The shortest, in nanoseconds; 0 where there is none.
+    /// The shortest one, in nanoseconds; 0 if there are none.
     pub fn min(&self) -> u64 {
         self.min
     }
 
-    /// The longest, in nanoseconds; 0 where there is none.
+    /// The longest one, in nanoseconds; 0 if there are none.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Their mean in nanoseconds; `None` where there is none.
+    /// Their mean in nanoseconds; `None` if there are none.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }

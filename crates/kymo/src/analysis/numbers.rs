@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
 
-/// So many numbers are kept as they are.
+/// Maximum count of numbers that are kept as they are.
 const FEW: usize = 64;
-/// Bits of the fraction that tell buckets apart: a bucket is narrower than 1/256 of the numbers in it.
+/// Bits of the fraction that distinguish buckets: a bucket is narrower than 1/256 of the numbers in it.
 const FINE: u32 = 8;
 /// Buckets of a distribution; numbers for which there is none leave it without percentiles.
 const MOST_BUCKETS: usize = 1 << 16;
@@ -163,7 +163,7 @@ impl Numbers {
         Some(found.0)
     }
 
-    /// A few ranges of equal width that hold all of them.
+    /// A few ranges of equal width that cover all numbers.
     pub fn ranges(&self) -> Vec<NumberRange> {
         const RANGES: f64 = 16.0;
         if self.count == 0 {

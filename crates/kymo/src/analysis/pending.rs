@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use foldhash::fast::RandomState;
 
-/// Values by key, of which only so many are kept: when it is full, at least the later half
+/// A limited number of values by key: when it is full, at least the later half
 /// stays.
 #[derive(Debug)]
 pub(super) struct Pending<K, V> {
@@ -18,7 +18,7 @@ pub(super) struct Pending<K, V> {
 }
 
 impl<K: Hash + Eq, V> Pending<K, V> {
-    /// Keeps at most so many values; at least 2.
+    /// Keeps at most `most` values; at least 2.
     pub(super) fn new(most: usize) -> Self {
         Self {
             young: HashMap::default(),

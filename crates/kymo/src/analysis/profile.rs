@@ -34,7 +34,7 @@ pub struct ProfileQuery {
     /// The events that enter something, and those that leave it; without them those that begin and end slices, as
     /// the recordings say.
     pub events: Option<(EventPattern, EventPattern)>,
-    /// Fields by whose values time is told; without them, by the name of the event that enters.
+    /// Fields by whose values time is grouped; without them, by the name of the event that enters.
     pub key: Option<FieldNames>,
     /// What a track is: each has calls of its own.
     pub tracks: TrackBy,
@@ -69,7 +69,7 @@ pub struct Profile {
     pub coverage: Coverage,
     title: String,
     call_graph: bool,
-    /// So many keys are in reports.
+    /// Maximum number of keys in reports.
     most: usize,
 }
 
@@ -142,7 +142,7 @@ pub(super) struct Work<'w> {
     running: bool,
     /// By the numbers of the caller and of what it calls.
     edges: Option<HashMap<(Option<u32>, u32), OfEdge, RandomState>>,
-    /// The key of each class, where keys are no values; by recording and class.
+    /// The key of each class if keys are not values; by recording and class.
     class_keys: Option<Vec<Vec<u32>>>,
     pub(super) keys: Interner<Key>,
     pub(super) times: Vec<OfKey>,
@@ -153,7 +153,7 @@ pub(super) struct Work<'w> {
     other_ran: i64,
     /// The track that runs, and since when.
     current: Option<(u32, i64)>,
-    /// When and on which track calls end whose duration is known.
+    /// When, and on which track, calls with a known duration end.
     ends: BinaryHeap<Reverse<(i64, u32)>>,
     pub(super) unmatched_enters: u64,
     pub(super) unmatched_exits: u64,
@@ -187,7 +187,7 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Tells time by the names of classes.
+    /// Groups time by the names of classes.
     fn by_class(&mut self, recordings: &[AnyRecording]) {
         let keys = recordings.iter().map(|of| {
             let classes = of.event_classes().iter();
@@ -588,7 +588,7 @@ impl Profile {
         self.keys.iter().map(|of| of.own.count()).sum()
     }
 
-    /// The time in all of them, each without what it calls, in nanoseconds.
+    /// The time in all calls, each without its callees, in nanoseconds.
     pub fn own(&self) -> u64 {
         let totals = self.keys.iter().map(|of| of.own.total());
         totals.fold(0, u64::saturating_add)

@@ -36,7 +36,7 @@ pub struct Options {
     pub threads: usize,
     /// Whether the first fault ends the work.
     pub strict: bool,
-    /// Times are cut down to multiples of so many nanoseconds first; at least 1.
+    /// Times are first rounded down to multiples of this number of nanoseconds; at least 1.
     pub resolution: u32,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Occurrence<'k> {
     pub(super) time: i64,
     /// Number of its track.
     pub(super) track: u32,
-    /// What tells it from others of its kind at its beginning; empty unless it begins something.
+    /// What distinguishes it from others of its kind at its beginning; empty unless it begins something.
     pub(super) begin_key: RowKey<'k>,
     /// The same for its end; empty unless it ends something.
     pub(super) end_key: RowKey<'k>,
@@ -122,7 +122,7 @@ pub(super) trait Analysis {
     }
 }
 
-/// What is looked at, and how it is told apart.
+/// What an analysis looks at, and how it distinguishes events.
 pub(super) struct Question<'q> {
     /// By recording and class; `None` for classes that are not looked at.
     pub(super) roles: Vec<Vec<Option<Role>>>,
@@ -136,7 +136,7 @@ pub(super) struct Question<'q> {
 pub(super) struct Extra<'q> {
     /// Those by which events are grouped.
     pub(super) by: Option<&'q FieldNames>,
-    /// The one whose values are measured.
+    /// The field whose values are measured.
     pub(super) value: Option<&'q FieldNames>,
     /// Further ones, one in each.
     pub(super) more: &'q [&'q FieldNames],
@@ -157,7 +157,7 @@ impl ClassExtra {
         let columns = |of: &[(usize, FieldColumns)], names: Option<&FieldNames>| {
             let names = names.map_or(0, FieldNames::len);
             let found = of.iter().find(|(position, _)| *position == 0);
-            // Without any of the fields, all of them are missing.
+            // Without any of the fields, all values are missing.
             found.map_or_else(|| vec![0..0; names].into(), |(_, columns)| columns.clone())
         };
         let value = columns(&class.counters, extra.value);
@@ -535,7 +535,7 @@ impl<P: Predicate> Predicate for NarrowedPredicate<'_, P> {
 /// Hands the events to the analysis.
 struct Sequencer<'a, A> {
     plan: &'a TrackPlan,
-    /// By recording and class; `None` of classes that only tell which thread runs.
+    /// By recording and class; `None` of classes that only show which thread runs.
     extras: &'a [Vec<Option<ClassExtra>>],
     running: Option<&'a mut Running>,
     tracks: &'a mut TrackTable,

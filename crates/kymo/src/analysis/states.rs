@@ -27,12 +27,12 @@ const MOST_OPEN: usize = 1 << 20;
 pub struct StatesQuery {
     /// The events that begin a state, and end the one before.
     pub state: EventPattern,
-    /// Fields by whose values states are apart: an event ends the state of the last event that
+    /// Fields whose values distinguish states: an event ends the state of the last event that
     /// had the same ones. Without them there is one state at a time.
     pub per: Option<FieldNames>,
     /// What a track is.
     pub tracks: TrackBy,
-    /// The names of the tracks that are told; without it, all.
+    /// The names of the tracks that are reported; without it, all.
     pub filter: Option<Glob>,
     /// In which order.
     pub sort: Sort,
@@ -55,7 +55,7 @@ pub enum Sort {
 /// Time in states, by track.
 #[derive(Clone, Debug, PartialEq)]
 pub struct States {
-    /// The tracks that are told, in the order that was asked for.
+    /// The tracks that are reported, in the order that was asked for.
     pub tracks: Vec<StateTrack>,
     /// States that had not ended when the recordings did, of all tracks.
     pub open: u64,
@@ -69,7 +69,7 @@ pub struct States {
     pub coverage: Coverage,
     title: String,
     several: bool,
-    /// So many tracks are in reports.
+    /// Maximum number of tracks in reports.
     most: usize,
 }
 
@@ -145,7 +145,7 @@ pub(super) struct Work<'w, 'f> {
     pub(super) open: Pending<Key, (i64, u32, u32)>,
     /// The same where they are not apart.
     pub(super) only: Option<(i64, u32, u32)>,
-    /// The times of tracks beyond those that are told apart.
+    /// The times of tracks beyond those that are distinguished.
     others: Moments,
     pub(super) backwards: u64,
 }

@@ -15,9 +15,9 @@ use crate::tracks::{Interner, Key, OTHERS, RowKey, TrackPlan, TrackSource, Track
 pub struct Switch {
     /// The events.
     pub event: EventPattern,
-    /// The fields of all events that tell the processor.
+    /// The fields of all events that contain the processor.
     pub processor: FieldNames,
-    /// The fields of a switch that tell the thread that runs from then on.
+    /// The fields of a switch that contain the thread that runs from then on.
     pub thread: FieldNames,
 }
 
@@ -67,7 +67,7 @@ impl Switch {
     }
 }
 
-/// Where an event class has what tells the thread.
+/// Where an event class contains the thread.
 #[derive(Clone, Debug, Default)]
 struct ClassSwitch {
     processor: TrackSource,

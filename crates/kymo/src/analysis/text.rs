@@ -1,4 +1,4 @@
-//! Durations and bars for people, and what all reports of analyses tell.
+//! Durations and bars for people, and what all reports of analyses contain.
 
 use kymo_time::Timestamp;
 
@@ -68,7 +68,7 @@ impl Coverage {
         self.faults.is_empty()
     }
 
-    /// The lines that tell what an analysis could not use, where there is something to tell.
+    /// The lines that list what an analysis could not use, if there is anything to list.
     pub(super) fn rows(&self, style: &Style, row: &mut impl FnMut(&str, String)) {
         if self.untimed > 0 {
             row("events without a time", style.count(self.untimed));

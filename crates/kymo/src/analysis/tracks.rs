@@ -1,4 +1,4 @@
-//! Tracks: on what, or by whom, an event happened.
+//! Tracks: the thing on which, or by which, an event happened.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct Track {
 }
 
 impl Track {
-    /// What people are told it is: its name and, where there are `several` recordings whose tracks
+    /// The title shown to people: its name and, where there are `several` recordings whose tracks
     /// may have the same one, the path of its own before it.
     pub fn title(&self, several: bool) -> String {
         match &self.recording {

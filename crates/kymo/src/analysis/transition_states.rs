@@ -19,7 +19,7 @@ use crate::pipeline::Select;
 use crate::report::{Json, Style, Table};
 use crate::tracks::{Key, RowKey, SliceKeys, TrackKey};
 
-/// Things that are told apart.
+/// At most this many things are distinguished.
 const MOST_THINGS: usize = 1 << 18;
 /// Intervals that are kept for a critical path.
 const MOST_INTERVALS: usize = 1 << 23;
@@ -62,7 +62,7 @@ pub struct PathPiece {
     pub begin: i64,
     /// When it ends.
     pub end: i64,
-    /// Whose it is: its value, its name and its state.
+    /// The thing that it belongs to: its value, its name and its state.
     pub values: Vec<GroupValue>,
 }
 

@@ -10,7 +10,7 @@ use crate::filter::{FieldNames, FilterError};
 pub struct Transition {
     /// The events.
     pub event: EventPattern,
-    /// The field that tells the thing.
+    /// The field that identifies the thing.
     pub thing: FieldNames,
     /// The field that has its name.
     pub name: Option<FieldNames>,
@@ -29,11 +29,11 @@ pub struct TransitionCondition {
     pub field: FieldNames,
     /// The numbers.
     pub values: Vec<i64>,
-    /// Whether it must be none of them.
+    /// Whether the field must have none of the values.
     pub is_negated: bool,
 }
 
-/// Why a text is no transition.
+/// Why a text is not a transition.
 #[derive(Clone, Debug)]
 pub enum TransitionError {
     /// A part is missing, or is not a number.

@@ -25,9 +25,9 @@ use crate::filter::{FieldNames, name_of};
 use crate::pipeline::Select;
 use crate::tracks::{Interner, Key, OTHERS, SliceKeys, TrackTable};
 
-/// Groups that are told apart.
+/// At most this many groups are distinguished.
 const MOST_GROUPS: usize = 1 << 16;
-/// Texts that are told apart, of all groups together, and their bytes.
+/// At most this many texts are distinguished, of all groups together, and their bytes.
 const MOST_TEXTS: (usize, usize) = (1 << 20, 64 << 20);
 
 /// Which values are looked at, and how.
@@ -39,7 +39,7 @@ pub struct ValuesQuery {
     pub by: GroupBy,
     /// What a track is.
     pub tracks: TrackBy,
-    /// Values that are more than so many deviations above the mean of their group, or below it, are outliers;
+    /// Values more than this number of deviations above or below the mean of their group are outliers;
     /// without, none are looked for.
     pub outliers: Option<f64>,
     /// How many outliers are kept with their places: the farthest.
@@ -80,7 +80,7 @@ pub struct ValueGroup {
     pub texts: Vec<(String, u64)>,
     /// How many of these there are.
     pub text_count: u64,
-    /// How many different ones; `None` if some were not told apart.
+    /// The number of different ones; `None` if some were not distinguished.
     pub distinct: Option<u64>,
 }
 
@@ -196,7 +196,7 @@ struct Work {
     /// Texts by group, each with a number.
     texts: Interner<(u32, Key)>,
     counts: Vec<u64>,
-    /// By group, texts that are not told apart.
+    /// By group, the number of texts that are not distinguished.
     rest: HashMap<u32, u64, RandomState>,
 }
 

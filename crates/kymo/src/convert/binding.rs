@@ -121,7 +121,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
 /// What is wanted of a time line.
 #[derive(Clone, Debug, Default)]
 pub struct TrackOptions {
-    /// The field whose values are tracks; without, tracks are those that events tell themselves, as
+    /// The field whose values are tracks; without it, tracks are those that the events name, as
     /// in event logs, and otherwise streams.
     pub track: Option<FieldNames>,
     /// Slices.

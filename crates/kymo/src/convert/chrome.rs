@@ -36,7 +36,7 @@ use crate::show::{LossReporter, Renderer, Sink, WallOptions};
 use crate::timeline::Filler;
 use crate::{AnyRecording, EntryKind};
 
-/// Puts a file together. What was lost is told as warnings.
+/// Puts a file together. Losses are reported as warnings.
 #[derive(Debug)]
 pub struct Chrome<'m> {
     binding: &'m TrackBinding,

@@ -53,7 +53,7 @@ use crate::tracks::text_of;
 pub enum Keep {
     /// Of CPEL and Gist files the datum with its format, of others the text.
     Own,
-    /// All of them, as text.
+    /// All fields, as text.
     Text,
     /// One of them.
     Datum(FieldNames),
@@ -64,13 +64,13 @@ pub enum Keep {
 pub struct CpelOptions {
     /// What is kept.
     pub keep: Keep,
-    /// The field whose values are tracks; without, tracks are those of an event log, and otherwise
+    /// The field whose values are tracks; by default, tracks are those of an event log, and otherwise
     /// streams.
     pub track: Option<FieldNames>,
     /// The order of the bytes of numbers.
     pub order: ByteOrder,
     /// Ticks in a second. Of fewer than [`LEAST_PER_SECOND`](kymo_cpel::clock::LEAST_PER_SECOND)
-    /// readers must be told, since they take so small a number for those in a microsecond.
+    /// readers must be informed, since they take so small a number for ticks in a microsecond.
     pub clock: NonZeroU32,
 }
 
@@ -124,7 +124,7 @@ impl CpelPlan {
         match self.datums {
             Some(_) => {
                 let (recording, class) = (row.message.recording, row.message.class);
-                // If the class has no such field, there is no such column.
+                // If the class does not have the field, the column does not exist.
                 row.values
                     .get(self.binding.plan().first_added(recording, class))
             }
@@ -151,7 +151,7 @@ fn shown_of_log(class: &EventClass, own: Option<&How>) -> Option<FieldId> {
 
 /// Writes a recording that is an event log as a CPEL file without looking at its events one by one:
 /// a CPEL file is copied with all that is in it, in its own byte order unless one is asked for; of
-/// an elog file it is the file that VPP makes of it. Tells what it could not hold.
+/// an elog file it is the file that VPP makes of it. Returns what it could not hold.
 ///
 /// # Errors
 ///
@@ -200,7 +200,7 @@ pub fn is_copied(of: &AnyRecording) -> bool {
 }
 
 /// Bytes of all texts of a file that is made, which are in memory until it is written: a few events
-/// may tell very long ones.
+/// may contain very long ones.
 const MOST_STRINGS: u32 = 1 << 30;
 
 /// The formats that the datums of a class may have.
@@ -225,7 +225,7 @@ struct DatumOf {
 }
 
 /// Gathers the events of a file, of which each takes 24 bytes of memory, and each text once as many
-/// as it is long. What the recorders lost is told as warnings.
+/// as it is long. Losses of the recorders are reported as warnings.
 #[derive(Debug)]
 pub struct Cpel<'m> {
     plan: &'m CpelPlan,
@@ -254,7 +254,7 @@ type CodeKey = (Arc<str>, Option<u32>, Option<Arc<[u8]>>);
 #[derive(Debug, Default)]
 struct Codes {
     used: HashSet<u32>,
-    /// Those that somebody may wish for later.
+    /// Numbers that may be requested later.
     reserved: HashSet<u32>,
     next: u32,
 }
@@ -522,7 +522,7 @@ impl<'m> Cpel<'m> {
     }
 }
 
-/// Nanoseconds as ticks, of which there are so many in a second.
+/// Converts nanoseconds to ticks of a clock that has `clock` ticks a second.
 fn ticks(nanos: u64, clock: NonZeroU32, losses: &Losses) -> u64 {
     let ticks = u128::from(nanos) * u128::from(clock.get());
     // It is less than 2^63 * 2^32 / 2^29, which may be more than 64 bits hold.
@@ -554,7 +554,7 @@ fn string_of(of: &AnyRecording, stream: usize, datum: u32) -> Vec<u8> {
     }
 }
 
-/// The code of a class of events of a CPEL file; `None` of those that are not told apart.
+/// The code of a class of events of a CPEL file; `None` for classes that are not distinguished.
 fn code_of(class: &EventClass) -> Option<u32> {
     u32::try_from(class.id).ok()
 }

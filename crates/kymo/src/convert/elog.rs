@@ -1,6 +1,6 @@
 //! elog files, which VPP's programs read.
 //!
-//! * An event of elog has a time, a track, and a type, which tells its arguments: up to 20 bytes of
+//! * An event of elog has a time, a track, and a type, which specifies its arguments: up to 20 bytes of
 //!   integers, floating point numbers and references to strings.
 //! * Integers, floating point numbers, truth values and texts are arguments, in the order of the
 //!   fields, as far as there is room. All other fields are one text, `KEY=VALUE` with blanks between.
@@ -67,7 +67,7 @@ impl ElogPlan {
 }
 
 /// Gathers the events of a file, of which each takes 28 bytes of memory beside its arguments, and
-/// each text once as many as it is long. What the recorders lost is told as warnings.
+/// each text once as many as it is long. Losses of the recorders are reported as warnings.
 #[derive(Debug)]
 pub struct Elog<'m> {
     plan: &'m ElogPlan,
@@ -226,7 +226,7 @@ fn shapes(of: &AnyRecording) -> Vec<Shape> {
         let mut streams = of.streams().iter();
         streams.position(|stream| stream.class == class.stream_class)
     };
-    // Classes are told stream class by stream class.
+    // Classes are listed stream class by stream class.
     let mut packet = (None, Vec::new());
     let shape = |(position, class): (usize, &EventClass)| {
         let stream = stream_of(class);
@@ -263,7 +263,7 @@ impl Shape {
             is_renamed: false,
         };
         if let AnyRecording::Elog(log) = of {
-            // What it is in its own file. The text, which is no argument, comes last.
+            // The shape in its own file. The text, which is not an argument, comes last.
             let kind = &log.log().types[class];
             shape.format = log.bytes()[kind.format.clone()].to_vec();
             shape.arguments.clone_from(&kind.arguments);
@@ -425,7 +425,7 @@ impl<'m> Sink for Elog<'m> {
     }
 }
 
-/// Reads the values of events, and writes what is no argument as text.
+/// Reads the values of events, and writes those that are not arguments as text.
 #[derive(Debug)]
 pub struct ElogRenderer<'m> {
     plan: &'m ElogPlan,

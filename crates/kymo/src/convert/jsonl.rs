@@ -1,7 +1,7 @@
 //! JSON lines.
 //!
-//! They are those that are [shown](crate::show::json). For CPEL files, from whose lines the same file
-//! can be made again, lines that tell of the file come before all others, and those of its events
+//! The lines are those that are [shown](crate::show::json). For CPEL files, from whose lines the same file
+//! can be made again, lines that describe the file come before all others, and those of its events
 //! end with where the events lie: see [`kymo_cpel::json`].
 
 use std::io;

@@ -131,11 +131,11 @@ impl Losses {
     /// What happened at all, a line each, for people.
     pub fn lines(&self) -> Vec<String> {
         let counts = *self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = Loss::ALL.iter().map(|&(loss, what)| {
+        let reported = Loss::ALL.iter().map(|&(loss, what)| {
             let count = counts[loss as usize];
             (count > 0).then(|| format!("{what}: {count}"))
         });
-        told.flatten().collect()
+        reported.flatten().collect()
     }
 }
 

@@ -36,7 +36,7 @@ fn is_plain(value: Value<'_>) -> bool {
 }
 
 /// The number of the flow of all events with a value in the field at a position among those that are asked
-/// for; `None` if there is no plain value.
+/// for; `None` if the value is not plain.
 fn flow_id(position: usize, value: Value<'_>) -> Option<u64> {
     let (kind, bits, bytes): (u8, u64, &[u8]) = match value {
         Value::Uint(value) | Value::Bits(value) => (1, value, &[]),

@@ -273,7 +273,7 @@ fn no_trace_is_one_too() {
 }
 
 #[test]
-fn a_field_that_no_event_has_is_told() {
+fn a_field_that_no_event_has_is_reported() {
     let (_dir, of) = trace(&[]);
     let unknown = |options| TrackBinding::new(options, &of).unwrap_err();
     let counter = unknown(TrackOptions {
@@ -447,7 +447,7 @@ fn gaps_are_written_at_once() {
 }
 
 #[test]
-fn large_databases_of_few_events_are_told() {
+fn large_databases_of_few_events_are_reported() {
     let extent = |rows, filled| Extent {
         rows,
         sources: 2,
@@ -539,7 +539,7 @@ fn cpel_keeps_a_field_as_datum() {
 }
 
 #[test]
-fn strict_traces_tell_the_first_damage_whatever_the_threads() {
+fn strict_traces_report_the_first_damage_whatever_the_threads() {
     let (dir, _) = trace(&[]);
     for stream in 0..12 {
         let mut bytes = bytes_of(&vec![work(0, 1, 0, 1); 200]);

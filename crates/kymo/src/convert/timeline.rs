@@ -11,15 +11,15 @@ use crate::AnyRecording;
 use crate::pipeline::{Row, Values};
 use crate::tracks::{Edge, Key, OTHERS, RowKey, TrackSource, TrackTable, text_of};
 
-/// So many tracks are told apart by a field; a hostile one has a value for each event.
+/// At most this many tracks are distinguished by a field; a hostile one has a value for each event.
 const MOST_TRACKS: usize = 100_000;
-/// Bytes of the values and names of these tracks: a name may be long, and a little data tell many.
+/// Bytes of the values and names of these tracks: a name may be long, and a little data define many.
 const MOST_TRACK_BYTES: usize = 64 << 20;
-/// So many slices may be open on a track; viewers take about as many.
+/// Maximum number of open slices on a track; viewers have about the same limit.
 const MOST_OPEN: usize = 500;
-/// So many kinds of slices that could not begin on a track are remembered, until they end.
+/// Maximum number of kinds of slices per track that could not begin and are remembered until they end.
 const MOST_REFUSED: usize = 500;
-/// So many slices may be open on all tracks together, and as many kinds be remembered.
+/// Maximum number of open slices on all tracks together, and of remembered kinds.
 const MOST_KEPT: usize = 1 << 19;
 /// Bytes of the keys of these, and of those.
 const MOST_KEY_BYTES: usize = 32 << 20;
@@ -37,9 +37,9 @@ pub(super) enum Phase {
 pub(super) struct Place {
     /// Position of its track among all, in the order of their first events.
     pub(super) track: usize,
-    /// What is to be told of the track, before its first event.
+    /// Whether the track must be announced before its first event.
     pub(super) is_new: bool,
-    /// So many slices end before it.
+    /// Number of slices that end before it.
     pub(super) closes: usize,
     pub(super) phase: Phase,
 }
@@ -122,7 +122,7 @@ impl SliceLimits {
 /// What the end of a slice finds.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
-    /// So many slices that are open within it, which end with it.
+    /// It is open. `within` is the number of slices that are open within it and end with it.
     Open { within: usize },
     /// It was not begun, since too many were open.
     Refused,
@@ -314,7 +314,7 @@ impl<'m> Timeline<'m> {
         }
     }
 
-    /// Ends the slice with a key. `begins` tells whether the event begins another, so that it cannot be the
+    /// Ends the slice with a key. `begins` says whether the event begins another, so that it cannot be the
     /// end itself.
     fn end(
         &mut self,
@@ -356,7 +356,7 @@ impl<'m> Timeline<'m> {
         let (recording, stream) = (row.message.recording, row.message.stream);
         let number = match source {
             TrackSource::Stream => self.streams[recording][stream],
-            // Each recording has tracks of its own; the name, if there is one, does not tell them apart.
+            // Each recording has tracks of its own; the name, if there is one, does not distinguish them.
             TrackSource::Fields(fields) | TrackSource::Own(fields) => {
                 let mut numbers = self.numbers.of_stream(recording, stream);
                 numbers.within(&fields[..1], row.values)

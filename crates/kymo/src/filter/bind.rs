@@ -28,7 +28,7 @@ struct TestUse {
     mismatch: Option<Mismatch>,
 }
 
-/// Binds one tree to many event classes and remembers what fitted none of them.
+/// Binds one tree to many event classes and remembers what did not fit any of them.
 pub(super) struct Binder<'e> {
     source: &'e str,
     /// By where they begin.

@@ -60,7 +60,7 @@ impl FilterError {
         &self.message
     }
 
-    /// The error under the text of the condition, as a compiler shows it; `name` tells
+    /// The error under the text of the condition, as a compiler shows it; `name` says
     /// where the condition came from.
     pub fn render(&self, name: &str, color: bool) -> String {
         let diagnostic = match self.is_warning {

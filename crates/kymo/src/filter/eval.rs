@@ -111,7 +111,7 @@ impl<T: PartialOrd> Ranges<T> {
         Self(merged)
     }
 
-    /// Whether a value is in the set, told by how a bound compares to it.
+    /// Whether a value is in the set; `order` compares a bound with it.
     fn contains(&self, order: impl Fn(&T) -> Option<Ordering>) -> bool {
         let after = self
             .0
@@ -241,7 +241,7 @@ impl Function {
 }
 
 impl Set {
-    /// Whether none of its numbers lies within limits.
+    /// Whether all of its numbers lie outside limits.
     pub(super) fn is_beyond(&self, (low, high): (i128, i128)) -> bool {
         let (low, high) = (Number::Integer(low), Number::Integer(high));
         let mut numbers = self.numbers.0.iter();
@@ -318,17 +318,17 @@ pub(super) enum Condition {
     Not(Box<Condition>),
     /// Any of them.
     Any(Vec<Condition>),
-    /// All of them.
+    /// All of the conditions.
     All(Vec<Condition>),
 }
 
 impl Condition {
-    /// Any of them; with none of them false.
+    /// Any of the parts; false if there are none.
     pub(super) fn any(parts: impl IntoIterator<Item = Self>) -> Self {
         Self::join(parts, true, Self::Any)
     }
 
-    /// All of them; with none of them true.
+    /// All of the parts; true if there are none.
     pub(super) fn all(parts: impl IntoIterator<Item = Self>) -> Self {
         Self::join(parts, false, Self::All)
     }

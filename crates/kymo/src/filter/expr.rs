@@ -9,7 +9,7 @@ use super::glob::Glob;
 pub(super) enum Expr {
     /// Any of them.
     Or(Vec<Expr>),
-    /// All of them.
+    /// All of the expressions.
     And(Vec<Expr>),
     /// Not so.
     Not(Box<Expr>),

@@ -1,4 +1,4 @@
-//! Values of chosen fields, told by their names as conditions tell them.
+//! Values of chosen fields, specified by their names as in conditions.
 
 use std::fmt;
 
@@ -72,7 +72,7 @@ impl FieldNames {
         Ok((of(left), of(right)))
     }
 
-    /// Takes a word out that is no field here; tells whether it was there. Between back quotes
+    /// Removes a word that is not a field here; returns whether it was there. Between back quotes
     /// the word is a field all the same.
     pub(crate) fn take(&mut self, word: &str) -> bool {
         let before = self.names.len();
@@ -140,7 +140,7 @@ struct ClassFields {
 }
 
 impl Fields {
-    /// Looks the names up in all classes of which `asked` tells positions of wishes: the values
+    /// Looks the names up in all classes for which `asked` gives positions of wishes: the values
     /// of a class are those of its wishes, in that order.
     ///
     /// # Errors

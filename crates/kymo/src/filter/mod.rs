@@ -41,7 +41,7 @@
 //! the [JSON](crate::show::json) stand for them where an event has no field of that name: `timestamp`,
 //! `recording`, `kind`, `trace`, `stream_class`, `stream`, `event` and `event_class`.
 //!
-//! Where an event has no such field, a test of it is false, whatever it asks: `x != 1`
+//! If an event has no such field, any test of it is false: `x != 1`
 //! holds only of events that have an `x`, `not x == 1` also of those without. A field that
 //! no event class has is an error, and so is a test that fits none. A test of a value that no event can
 //! have, such as 300 in 8 bits, brings a [warning](Filter::warnings).
@@ -178,7 +178,7 @@ struct RecordingPlan {
 struct ClassPlan {
     program: Program,
     picks: Vec<Pick>,
-    /// The fields of the picks, and those that tell which of their elements are meant; sorted.
+    /// The fields of the picks, and those that specify which of their elements are meant; sorted.
     fields: Vec<FieldId>,
 }
 
@@ -343,7 +343,7 @@ pub struct Worker<'f> {
     filter: &'f Filter,
     selections: Selections,
     surround: Surround,
-    /// Position of the recording whose chunk this is.
+    /// Position of the recording that the chunk belongs to.
     recording: usize,
     /// Whether every event of the recording is wanted.
     wants_all: bool,

@@ -165,7 +165,7 @@ pub(super) fn values<'a>(
     }
 }
 
-/// The property that a key of the JSON stands for; the name itself where it is no key.
+/// The property that a key of the JSON stands for, or the name itself if it is not a key.
 fn key(name: &FieldName) -> FieldName {
     let property: &[&str] = match name.steps.as_slice() {
         [Step::Name(key)] => match key.as_str() {
@@ -188,7 +188,7 @@ fn key(name: &FieldName) -> FieldName {
     }
 }
 
-/// What is known of an event without its fields; `None` where the name is none of these.
+/// What is known of an event without its fields; `None` if the name is not one of these.
 /// The inner `None` is a property that the class does not have.
 fn property<'a>(name: &FieldName, of: Surroundings<'_>) -> Option<Vec<Option<Bound<'a>>>> {
     let class = of.class;

@@ -128,7 +128,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An expression whose operators bind at least this strongly.
+    /// Parses an expression whose operators bind at least this strongly.
     fn expr(&mut self, weakest: Strength) -> Result<Expr, FilterError> {
         let mut left = self.unary()?;
         loop {

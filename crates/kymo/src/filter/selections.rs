@@ -13,7 +13,7 @@ pub(super) struct Selections {
 }
 
 impl Selections {
-    /// None yet, for recordings with so many classes.
+    /// Creates empty selections for recordings with these numbers of classes.
     pub(super) fn new(classes: impl Iterator<Item = usize>) -> Self {
         Self {
             of: classes.map(|classes| vec![None; classes]).collect(),

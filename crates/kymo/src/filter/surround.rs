@@ -126,7 +126,7 @@ impl Default for Surround {
 }
 
 impl Surround {
-    /// A chunk begins; `packets` is of its recording, whose position is `number`.
+    /// Begins a chunk; `packets` is of its recording, whose position is `number`.
     ///
     /// # Errors
     ///

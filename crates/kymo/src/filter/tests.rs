@@ -197,7 +197,7 @@ fn classes_that_cannot_match_are_known_beforehand() {
 }
 
 #[test]
-fn idle_patterns_are_told() {
+fn idle_patterns_are_reported() {
     let fakes = [recording(Vec::new())];
     let query = query(&["s*", "shced"], "true");
     let idle = query.idle_patterns(&fakes);
@@ -274,7 +274,7 @@ fn tests_of_values_that_cannot_be_are_warned_of() {
         let warnings = filter.warnings().iter();
         warnings.map(|it| it.render("--where", false)).collect()
     };
-    let told: Vec<String> = [
+    let reported: Vec<String> = [
         "u == 300",
         "300 < u",
         "u < 0 or s >= 8",
@@ -292,7 +292,7 @@ fn tests_of_values_that_cannot_be_are_warned_of() {
         all => all.join("\n"),
     })
     .collect();
-    insta::assert_snapshot!(told.join("\n\n"));
+    insta::assert_snapshot!(reported.join("\n\n"));
     for condition in [
         "x == 300",
         "u == 255",
@@ -307,7 +307,7 @@ fn tests_of_values_that_cannot_be_are_warned_of() {
     ] {
         assert_eq!(warnings(condition), [""; 0], "{condition}");
     }
-    // A label that is not known is no reason to keep less.
+    // An unknown label is not a reason to keep less.
     assert_eq!(holds("state != \"FWE\""), (true, false));
     assert_eq!(holds("not state == \"FWE\""), (true, true));
 }

@@ -11,7 +11,7 @@ use kymo_time::{NANOS_PER_SECOND, Origin, Timestamp};
 use crate::open::Duration;
 use crate::pipeline::Window;
 
-/// A moment as it was written: some forms need a time zone or a date to be one.
+/// A time as it was written: some forms need a time zone or a date to be resolved.
 ///
 /// | form | meaning |
 /// |---|---|
@@ -39,7 +39,7 @@ enum Form {
     Local(civil::DateTime),
 }
 
-/// Why a moment or a window of time cannot be.
+/// Why a time or a time window is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeError(String);
 
@@ -180,7 +180,7 @@ fn parse_seconds(source: &str) -> Option<i64> {
 }
 
 impl Moment {
-    /// The moment on the common line, where times are of `zone` and the day, if it is not
+    /// The time on the common line; times are in `zone`, and the day, if it is not
     /// said, is that of `first`.
     pub(crate) fn resolve(
         &self,
@@ -239,7 +239,7 @@ fn local_zone() -> TimeZone {
     zone.unwrap_or_else(TimeZone::system)
 }
 
-/// Every moment that fits in 64 bits of nanoseconds is one of jiff's.
+/// Every time that fits in 64 bits of nanoseconds is valid in jiff.
 fn to_jiff(time: Timestamp) -> jiff::Timestamp {
     jiff::Timestamp::from_nanosecond(time.as_nanos().into()).unwrap_or_default()
 }
@@ -248,7 +248,7 @@ fn to_jiff(time: Timestamp) -> jiff::Timestamp {
 ///
 /// # Errors
 ///
-/// There is no comma, or one of the two is no time.
+/// There is no comma, or one of the two is not a time.
 pub fn parse_range(source: &str) -> Result<(Moment, Moment), TimeError> {
     let inner = source.trim();
     let inner = inner
@@ -279,7 +279,7 @@ impl TimeQuery {
     ///
     /// # Errors
     ///
-    /// A moment cannot be resolved, the end lies before the beginning, or the streams of
+    /// A time cannot be resolved, the end lies before the beginning, or the streams of
     /// a recording have no time in common.
     pub fn windows<R: Recording>(
         &self,
@@ -360,7 +360,7 @@ impl TimeQuery {
         })
     }
 
-    /// When the recordings begin and end, where none of them has a time that is wanted. `None` also
+    /// When the recordings begin and end, if none of them has a time that is wanted. `None` also
     /// where it is not known when they end.
     pub fn misses<R: Recording>(
         &self,

@@ -22,14 +22,14 @@ pub struct Alignment {
     pub offsets: Vec<(PathBuf, Duration)>,
     /// When the recordings of a path begin, once for each path. Offsets are added to that.
     pub begins: Vec<(PathBuf, Moment)>,
-    /// The name of an event that happened at the same moment in the recordings of all paths: where
+    /// The name of an event that happened at the same time in the recordings of all paths: where
     /// it happens first in those of the first one, or where that has no origin, of the first one that
     /// has. Paths without it stay where they are. Offsets are added to that.
     pub event: Option<String>,
     /// Messages between paths by which the clocks of all are corrected to that of the first, drift included.
     /// Offsets are added to that.
     pub messages: Option<MessageQuery>,
-    /// An alignment file, whose corrections are made of the paths that are in it. Offsets are added to that.
+    /// An alignment file; its corrections apply to the paths that are in it. Offsets are added to that.
     pub file: Option<PathBuf>,
 }
 
@@ -68,7 +68,7 @@ impl FromStr for Duration {
     }
 }
 
-/// The nanoseconds that a duration tells, without what is less than one.
+/// The nanoseconds that a duration specifies, without what is less than one.
 fn nanos(text: &str) -> Option<i64> {
     let (sign, rest) = match text.as_bytes().first()? {
         b'-' => (-1, &text[1..]),
@@ -123,7 +123,7 @@ pub fn parse_aligned<T: FromStr<Err: fmt::Display>>(
     Ok((path.into(), value))
 }
 
-/// Opens everything that is at or below some paths, and places it. Moments are told in UTC with
+/// Opens everything that is at or below some paths, and aligns it. Timestamps are given in UTC with
 /// `gmt`, and in local time without.
 ///
 /// # Errors
@@ -169,7 +169,7 @@ pub fn open_aligned(
     Ok(opened)
 }
 
-/// Corrects the clocks of the paths that are corrected; `false` if that is none of them.
+/// Corrects the clocks of the paths that have corrections; `false` if none has one.
 fn correct(
     opened: &mut Opened,
     paths: &[PathBuf],
@@ -267,7 +267,7 @@ fn join(name: &str, paths: &[PathBuf], opened: &mut Opened) -> Result<Vec<Shift>
     let mut warnings = Vec::new();
     for (place, path) in paths.iter().enumerate() {
         let Some(moment) = moments[place] else {
-            // Why a path has no recordings is told elsewhere.
+            // Why a path has no recordings is reported elsewhere.
             if of(opened, place).next().is_some() {
                 warnings.push(format!(
                     "{}: there is no event `{name}` with a time: its recordings stay where they are",
@@ -286,7 +286,7 @@ fn join(name: &str, paths: &[PathBuf], opened: &mut Opened) -> Result<Vec<Shift>
 }
 
 /// A warning and a hint, where some recordings have no origin and others do: the first lie in 1970,
-/// and what spans all of them spans decades. `paths` are those that were opened.
+/// and the range of all of them spans decades. `paths` are those that were opened.
 pub fn apart(opened: &Opened, paths: &[PathBuf]) -> Option<(String, String)> {
     let mut without: Vec<&PathBuf> = Vec::new();
     let mut is_any_dated = false;
@@ -310,7 +310,7 @@ pub fn apart(opened: &Opened, paths: &[PathBuf]) -> Option<(String, String)> {
     ))
 }
 
-/// Whether recordings have times, and none of them counts from a known origin: their times mean
+/// Whether recordings have times, none of which counts from a known origin: their times mean
 /// something among themselves only, and are in no time zone.
 pub fn are_relative(recordings: &[AnyRecording]) -> bool {
     let mut origins = recordings.iter().filter_map(has_origin).peekable();

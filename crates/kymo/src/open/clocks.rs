@@ -16,7 +16,7 @@ type Known<'t> = (&'t str, &'t str, u64);
 
 /// Warns where traces of one clock, which have its identifier and are of one host, say that its zero lies at different
 /// times. LTTng measures that once for each domain and session: if the time of the host was set, or slewed, in between,
-/// the same moment has different times in the traces of a session.
+/// the same instant has different times in the traces of a session.
 pub fn clocks_apart(recordings: &[AnyRecording]) -> Vec<String> {
     let mut clocks: BTreeMap<Known<'_>, Vec<(i128, &AnyRecording)>> = BTreeMap::new();
     for recording in recordings {

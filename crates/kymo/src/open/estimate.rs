@@ -93,7 +93,7 @@ fn cut(polygon: &[Point], x: f64, y: f64, is_lower: bool) -> Vec<Point> {
     kept
 }
 
-/// What messages say, whose points are those of the convex hulls.
+/// Estimates the clock from messages whose points are those of the convex hulls.
 pub(crate) fn estimate(between: &Between) -> Result<Estimate, NoEstimate> {
     let (Some((first, last)), [(_, base), ..], [_, ..]) =
         (between.span, &between.lower[..], &between.upper[..])

@@ -21,7 +21,7 @@ use crate::AnyRecording;
 /// How sure a format is of a file, from 1 to 100.
 pub type Score = u8;
 
-/// Formats that are no surer than this come after the traces whose metadata is beside a file.
+/// Formats with at most this score come after the traces whose metadata is beside a file.
 pub(super) const UNSURE: Score = 35;
 
 /// What opening a file gives.
@@ -38,7 +38,7 @@ pub struct FileFormat {
     pub open: fn(&Path, Bytes, &Options) -> Opened,
     /// Opens a file itself, where others may change it meanwhile.
     pub open_file: Option<OpenFile>,
-    /// Opens a directory whose files belong together; `None` if it is not one of this format, and is searched.
+    /// Opens a directory whose files belong together; `None` if it is not of this format, and is searched.
     pub open_directory: Option<OpenDirectory>,
 }
 
@@ -48,7 +48,7 @@ pub type OpenFile = fn(&Path, &Options) -> Opened;
 /// Opens a directory of a format.
 pub type OpenDirectory = fn(&Tree, &Path, &Options) -> Option<Vec<Opened>>;
 
-/// All of them. Of formats that are equally sure the first one is taken.
+/// All formats. If several are equally sure, the first one is taken.
 pub(super) static FORMATS: [FileFormat; 5] = [
     FileFormat {
         endings: &["rrd"],

@@ -8,9 +8,9 @@
 //! * Any other directory is searched, with all below it, in the order of names; symbolic
 //!   links are followed, each directory is looked into once.
 //! * A file that begins as round-robin databases do is one. In directories that are searched, files
-//!   are looked at whose names end in `.rrd`.
+//!   are examined if their names end in `.rrd`.
 //! * A file that is what a CPEL, elog or Gist file is, is an event log. In directories that are
-//!   searched, files are looked at whose names end in `.cpel`, `.elog` or `.gist`.
+//!   searched, files are examined if their names end in `.cpel`, `.elog` or `.gist`.
 //! * A file of JSON lines that a CPEL file was converted to is that event log again. It is read whole.
 //! * A file that is a capture of a network (pcap, pcapng), or begins as datagrams of collectd do, is
 //!   a recording of those. Directories are not searched for them.
@@ -83,7 +83,7 @@ pub struct Options {
     pub clock: ClockChoice,
     /// Names of the events of Gist logs.
     pub points: Option<Arc<PointDefinitions>>,
-    /// Whom signed and encrypted datagrams of collectd may be from.
+    /// Users from whom signed and encrypted datagrams of collectd are accepted, with their keys.
     pub keys: Option<Keys>,
     /// What was open before: of thousands of files few change, and the others need not be read again.
     pub known: Known,
@@ -120,7 +120,7 @@ impl Hint {
 }
 
 /// Recordings that are open, for opening them again: those that have not changed share what was read of them. So far
-/// these are databases; others are opened anew.
+/// are databases; others are opened again.
 #[derive(Clone, Debug, Default)]
 pub struct Known(Arc<HashMap<PathBuf, kymo_rrd::recording::Recording>>);
 
@@ -142,7 +142,7 @@ impl Known {
 }
 
 impl Options {
-    /// What tells indexes of recordings that are opened this way from others, for
+    /// What distinguishes indexes of recordings that are opened this way from others, for
     /// [`IndexOptions`](crate::timeline::IndexOptions); `None` where they are not to be kept, since only who has
     /// a key may see what is in the recordings.
     pub fn index_key(&self) -> Option<Vec<u8>> {
@@ -150,9 +150,9 @@ impl Options {
         let is_secret = self.keys.is_some() || !trace.keys.is_empty();
         let machine = self.machine.map(|machine| machine.name());
         let points = self.points.as_deref().map(PointDefinitions::events);
-        let told = (trace.sorts_packets, machine, self.clock);
+        let reported = (trace.sorts_packets, machine, self.clock);
         (!is_secret).then(|| {
-            let mut key = format!("{told:?}");
+            let mut key = format!("{reported:?}");
             // Names of events are names of classes, which are counted.
             if let Some(points) = points {
                 key.push_str(&format!("{points:?}"));
@@ -207,7 +207,7 @@ pub enum Error {
         /// What it is.
         foreign: Foreign,
     },
-    /// An event log or datagrams that shall lie farther from where they are than 64 bits of
+    /// An event log or datagrams would have to be moved farther than 64 bits of
     /// nanoseconds reach.
     TooFar {
         /// Where it is.
@@ -303,7 +303,7 @@ impl Error {
 
 /// Opens everything that is at or below some paths.
 ///
-/// What cannot be opened does not hide the rest: it is told by [`Opened::errors`].
+/// What cannot be opened does not hide the rest: [`Opened::errors`] reports it.
 pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
     let mut search = Search {
         options: options.clone(),
@@ -405,7 +405,7 @@ pub(crate) fn appeared(paths: &[PathBuf], options: &Options, known: &[AnyRecordi
     for (input, path) in paths.iter().enumerate() {
         search.input = input;
         if path.is_dir() {
-            // That there is nothing is no error here.
+            // Finding nothing is not an error here.
             let _ = search.directory(path);
         }
     }
@@ -440,7 +440,7 @@ pub(crate) fn appeared(paths: &[PathBuf], options: &Options, known: &[AnyRecordi
     appeared
 }
 
-/// Puts elog files at the distance from the first of them that VPP's rule tells. Where one
+/// Puts elog files at the distance from the first of them that VPP's rule gives. Where one
 /// processor has counted the time of two, that is within 100 ns of what the system's clock says, and
 /// more exact.
 fn put_elogs_together(recordings: &mut [AnyRecording]) {
@@ -544,7 +544,7 @@ impl Search {
         if kind == EntryKind::Directory {
             return self.directory(path);
         }
-        // Opening a pipe would wait for somebody to write into it.
+        // Opening a pipe would wait for a writer.
         if kind == EntryKind::Other {
             return self.part_of_trace(path).unwrap_or_else(|| {
                 Err(Error::NotRecording {
@@ -588,13 +588,13 @@ impl Search {
         Ok(content.bytes)
     }
 
-    /// Tells what of an archive or a compressed file is lost.
+    /// Reports what is lost of an archive or a compressed file.
     fn damaged(&mut self, path: &Path, damage: impl IntoIterator<Item = String>) {
-        let told = damage.into_iter().map(|message| Error::Damaged {
+        let reported = damage.into_iter().map(|message| Error::Damaged {
             path: path.to_path_buf(),
             message,
         });
-        self.errors.extend(told);
+        self.errors.extend(reported);
     }
 
     /// Whether a path is the first that leads to a file.
@@ -666,7 +666,7 @@ impl Search {
                                 self.file(format, &entry.path, None);
                             }
                         }
-                        // What is being written, or was when a program was killed, is no recording yet.
+                        // A directory that is being written, or was when a program was killed, is not a recording yet.
                         let directories = of(EntryKind::Directory)
                             .filter(|entry| !kymo_io::is_beside(&entry.name));
                         ahead.extend(directories.map(|entry| entry.path.clone()).rev());

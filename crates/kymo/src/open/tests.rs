@@ -118,7 +118,7 @@ fn files_of_a_trace_stand_for_it_or_a_part_of_it() {
 }
 
 #[test]
-fn what_is_not_found_is_told_with_what_was_looked_for() {
+fn what_is_not_found_is_reported_with_what_was_looked_for() {
     let files = Files::new().trace("good", &metadata(None, ""), &["s"]);
     fs::create_dir(files.path("empty")).unwrap();
     fs::write(files.path("file"), "x").unwrap();

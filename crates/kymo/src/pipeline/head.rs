@@ -33,12 +33,12 @@ pub(super) struct Head<'r> {
     pub(super) batch: Batch,
     /// Ticks of the last event that was met.
     pub(super) last_ticks: Option<u64>,
-    /// The last chunk of which it was told that time goes back in it.
+    /// The last chunk for which it was reported that time goes back in it.
     pub(super) backwards: Option<usize>,
     /// The next entry of the batch, and where its text begins.
     pub(super) next: usize,
     pub(super) text_begin: usize,
-    /// Of each event class, where its rows are in the batch; empty where nobody takes rows.
+    /// For each event class, where its rows are in the batch; empty if rows are not taken.
     pub(super) classes: Vec<ClassRows>,
     pub(super) ended: bool,
 }
@@ -143,7 +143,7 @@ impl<'r> Head<'r> {
         self.waiting.len() - usize::from(ends)
     }
 
-    /// Adds a message that is no event.
+    /// Adds a message that is not an event.
     pub(super) fn wait(&mut self, kind: MessageKind, chunk: usize, ticks: Option<u64>) {
         let clock = self.info.of.streams()[self.info.stream].clock.as_ref();
         self.waiting.push_back(Message {
@@ -157,7 +157,7 @@ impl<'r> Head<'r> {
         });
     }
 
-    /// The fault that time goes back in a batch, told once for its chunk.
+    /// The fault that time goes back in a batch, reported once for its chunk.
     pub(super) fn goes_backwards(
         &mut self,
         batch: &Batch,
@@ -237,7 +237,7 @@ impl<'r> Head<'r> {
         self.message_key(source)
     }
 
-    /// The key of the next message that is no event.
+    /// The key of the next message that is not an event.
     #[cold]
     pub(super) fn message_key(&self, source: usize) -> Option<Key> {
         let message = self.waiting.front()?;

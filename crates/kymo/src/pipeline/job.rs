@@ -15,7 +15,7 @@ use crate::AnyRecording;
 use crate::any::{AnyCursor, each_cursor};
 use crate::show::Renderer;
 
-/// So many batches of a chunk are made before one is asked for.
+/// Number of batches of a chunk that are made before one is asked for.
 const BATCHES_AHEAD: usize = 2;
 
 /// Rows that are taken at once: their columns stay in the processor's cache.
@@ -62,7 +62,7 @@ impl Ord for Job<'_> {
 #[derive(Default)]
 struct Slot<'r> {
     ready: VecDeque<Batch>,
-    /// Where to go on, while nobody does: so many batches are ready that it can wait.
+    /// Where to continue, while no thread does because enough batches are ready.
     parked: Option<AnyCursor<'r>>,
 }
 
@@ -169,7 +169,7 @@ impl<'r> Jobs<'r> {
         self.ready.notify_all();
     }
 
-    /// Works until told to stop.
+    /// Works until `stop` is set.
     pub(super) fn work<P: Renderer, J: Predicate>(&self, mut worker_state: WorkerState<P, J>) {
         // Should this thread panic, the others must not wait for it.
         let _stop = StopOnDrop(self);

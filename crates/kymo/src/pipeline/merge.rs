@@ -18,7 +18,7 @@ use super::{Options, Output, RowRun, Select, Summary};
 use crate::AnyRecording;
 use crate::show::{Message, MessageKind, Sink};
 
-/// So many runs of rows are handed over at once, at most.
+/// Maximum number of runs of rows that are handed over at once.
 const MOST_RUNS: usize = 256;
 
 /// Text is handed over in parts of about this size.
@@ -442,7 +442,7 @@ pub(super) fn ranks(sources: &[SourceInfo<'_>]) -> Vec<u32> {
     ranks
 }
 
-/// Recordings with an identifier come before those without, those with a name likewise.
+/// Recordings with an identifier come before those without, and so do those with a name.
 pub(crate) fn compare_recordings(left: &AnyRecording, right: &AnyRecording) -> Ordering {
     let some_first = |option: Option<&str>| (option.is_none(), option.map(str::to_owned));
     some_first(left.uid())

@@ -55,12 +55,12 @@ impl Window {
         end: Timestamp::MAX,
     };
 
-    /// Whether a moment lies in it.
+    /// Whether the window contains a time.
     pub fn contains(&self, time: Timestamp) -> bool {
         self.begin <= time && time <= self.end
     }
 
-    /// What both have in common; where that is nothing, a window that contains no moment.
+    /// The intersection of both; if it is empty, a window that contains no time.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

@@ -110,7 +110,7 @@ impl<'a> Values<'a> {
         Value::Missing
     }
 
-    /// The value of a column; a missing one if there is no such column.
+    /// The value of a column, or a missing value if there is no such column.
     #[inline]
     pub fn get(&self, column: usize) -> Value<'a> {
         let column = self.columns.get(column);

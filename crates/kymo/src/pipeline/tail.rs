@@ -131,7 +131,7 @@ impl<'r, S: Select> Tail<'r, S> {
         tail
     }
 
-    /// Goes back by so many rows at most, and tells how many they were and where they begin.
+    /// Goes back by at most `rows` rows, and returns their number and where they begin.
     pub fn rewind(&mut self, rows: u64) -> (u64, Places) {
         let mut taken = 0;
         while taken < rows
@@ -228,7 +228,7 @@ impl<'r> TailSource<'r> {
         self.rows = rows;
     }
 
-    /// Where what was taken begins: behind the last row that was not, since what is no row there has its
+    /// Where what was taken begins: behind the last row that was not, since messages there that are not rows have their
     /// influence on the order, too.
     fn place<J: Predicate>(&mut self, predicate: &mut J) -> RowPlace {
         // Only what is later than the chunk can have an influence.

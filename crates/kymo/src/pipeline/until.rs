@@ -60,7 +60,7 @@ impl ReadPlaces {
         place.next = place.next.min(from);
     }
 
-    /// A stream begins anew, with events that were read among those that were not: what is before a time was.
+    /// Restarts a stream in which read and unread events are mixed: those before `since` were read.
     pub fn restart(&mut self, recording: usize, stream: usize, since: Option<Timestamp>) {
         *self.place_mut(recording, stream) = ReadPlace {
             next: RowPlace::default(),

@@ -8,7 +8,7 @@ use kymo_model::{Chunk, Event, Fault, Recording};
 use super::{Predicate, Select};
 use crate::AnyRecording;
 
-/// The same events as another choice, whose chunks are counted.
+/// Selects the same events as another choice, and counts its chunks.
 pub struct Watched<'a, S> {
     select: &'a S,
     progress: &'a (dyn Fn(u64) + Sync),

@@ -1,4 +1,4 @@
-//! Decodes everything, and tells of all damage.
+//! Decodes everything, and reports all damage.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -106,7 +106,7 @@ impl Check {
 
     /// `{"result":"ok","events":N,"fields":N,"packets":N,"discarded_events":N,"discarded_packets":N,"faults":[...]}`
     /// with what was found ([`result`](Self::result)); where not all faults are listed,
-    /// `"more_faults":N` tells how many are not.
+    /// `"more_faults":N` says how many are not.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
         json.begin_report();
@@ -165,7 +165,7 @@ struct InOrder<'c, 'r, R> {
     check: &'c mut Check,
     recordings: &'r [R],
     strict: bool,
-    /// Recordings whose own faults are listed.
+    /// Number of recordings whose own faults are listed.
     opened: usize,
     /// The chunk whose outcome is next.
     next: usize,

@@ -371,7 +371,7 @@ impl DatabaseInfo {
 
 /// The values of a data source in the newest rows of the first archive.
 fn recent(of: &Rrd, source: usize) -> Vec<f64> {
-    /// As many as fit beside a name.
+    /// Maximum number of values that fit beside a name.
     const VALUES: u64 = 48;
     let rows = of.rows();
     let count = rows.grid(0).map_or(0, |grid| grid.rows);

@@ -76,7 +76,7 @@ impl SectionInfo {
 }
 
 impl LogInfo {
-    /// What all kinds of logs tell.
+    /// What all kinds of logs contain.
     fn new<R: Recording>(of: &R) -> Self {
         let streams = of.streams().iter();
         Self {

@@ -103,7 +103,7 @@ fn write_notes(json: &mut Json, notes: &[String]) {
     json.end_array();
 }
 
-/// Writes the list of faults as every report has it; where not all are listed, `more_faults` tells
+/// Writes the list of faults as every report has it; where not all are listed, `more_faults` says
 /// how many are not.
 pub(crate) fn write_faults(json: &mut Json, faults: &[FaultReport], more: u64) {
     json.key("faults");

@@ -11,7 +11,7 @@ pub struct Options<'a> {
     pub threads: usize,
     /// Whether the first fault ends the work.
     pub strict: bool,
-    /// Told the size in bytes of each chunk that is done, by any thread.
+    /// Called by any thread with the size in bytes of each chunk that is done.
     pub progress: Option<&'a (dyn Fn(u64) + Sync)>,
 }
 
@@ -91,7 +91,7 @@ impl<'r, R: Recording> Units<'r, R> {
 }
 
 /// Works on all chunks in all threads: each thread makes a part and does `work` on it for
-/// every chunk it takes, by ordinal. `work` tells whether later chunks still matter.
+/// every chunk it takes, by ordinal. `work` returns whether later chunks still matter.
 /// The parts come in no particular order.
 pub(super) fn scan<R: Recording, P: Send>(
     units: &Units<'_, R>,

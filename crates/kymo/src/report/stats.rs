@@ -57,7 +57,7 @@ impl Count {
         Some(self.last?.as_nanos().abs_diff(self.first?.as_nanos()))
     }
 
-    /// Events per second of a duration in nanoseconds; `None` where there is none.
+    /// Events per second over a duration in nanoseconds; `None` if there is none.
     pub(crate) fn rate(&self, duration: Option<u64>) -> Option<f64> {
         let duration = duration.filter(|&nanos| nanos > 0)?;
         Some(self.events as f64 / (duration as f64 / 1e9))
@@ -106,7 +106,7 @@ pub struct ClassCount {
 }
 
 impl ClassCount {
-    /// What people tell it by.
+    /// What people identify it by.
     fn key(&self) -> (usize, Option<&str>) {
         (self.recording, self.name.as_deref())
     }
@@ -178,7 +178,7 @@ impl Stats {
         Self::with_spread(recordings, filter, options, known, 0)
     }
 
-    /// The same, with the events over time in so many stretches.
+    /// The same, with the events over time in `stretches` stretches.
     pub fn with_spread<R: Recording>(
         recordings: &[R],
         filter: &Filter,
@@ -198,7 +198,7 @@ impl Stats {
             && let Some(first) = faults.map(|ended| ended.ordinal).min()
             && options.threads > 1
         {
-            // Other threads have counted chunks behind it, nobody knows how many.
+            // Other threads have counted an unknown number of chunks behind it.
             units.truncate(first + 1);
             let again = Options {
                 progress: None,

@@ -51,7 +51,7 @@ fn options(threads: usize) -> Options<'static> {
 }
 
 #[test]
-fn check_counts_values_and_tells_of_damage() {
+fn check_counts_values_and_reports_of_damage() {
     let mut fake = recording(vec![
         vec![
             vec![one(1), list(2, 3), one(3)],
@@ -145,7 +145,7 @@ fn many_faults_are_counted_only() {
 }
 
 #[test]
-fn progress_is_told_of_every_chunk() {
+fn progress_is_reported_of_every_chunk() {
     let fakes = [
         recording(vec![vec![vec![one(1)]; 30], vec![vec![one(1)]; 12]]),
         recording(vec![]),
@@ -233,9 +233,9 @@ fn many_faults_of_stats_are_counted_only() {
     let json = String::from_utf8(stats.to_json()).unwrap();
     assert!(json.ends_with("],\"more_faults\":7}\n"));
     let text = String::from_utf8(stats.to_text(&Style::new(true))).unwrap();
-    let told = text.lines().find(|line| line.starts_with("faults"));
-    let told = told.and_then(|line| line.split_whitespace().nth(1));
-    assert_eq!(told, Some(&*Style::new(true).count(10_007)));
+    let reported = text.lines().find(|line| line.starts_with("faults"));
+    let reported = reported.and_then(|line| line.split_whitespace().nth(1));
+    assert_eq!(reported, Some(&*Style::new(true).count(10_007)));
     assert!(text.ends_with("and 7 faults more\n"));
 }
 

@@ -94,7 +94,7 @@ impl Style {
         text
     }
 
-    /// The time of an event: a date and time to the nanosecond, or seconds where there is no date.
+    /// The time of an event: a date and time to the nanosecond, or seconds if there is no date.
     pub fn time(&self, time: Timestamp) -> String {
         if self.is_relative {
             let sign = if time.as_nanos() < 0 { "-" } else { "" };
@@ -116,7 +116,7 @@ impl Style {
         time.map_or_else(|| "-".to_string(), |time| self.time(time))
     }
 
-    /// The time between two moments, in seconds.
+    /// The time between two timestamps, in seconds.
     pub(crate) fn duration(&self, nanos: u64) -> String {
         format!("{}.{:09} s", nanos / 1_000_000_000, nanos % 1_000_000_000)
     }
@@ -141,7 +141,7 @@ pub(crate) fn within(recording: &Path, name: &str) -> String {
         .to_string()
 }
 
-/// Rows of cells, whose columns are made equally wide. There may be as many rows as a recording has
+/// Rows of cells in aligned columns. There may be as many rows as a recording has
 /// tracks: of each cell there is its text and where it ends.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -255,7 +255,7 @@ impl Table {
         self.lines(to_the_right, None)
     }
 
-    /// The same, with one column perhaps cut to so many characters.
+    /// The same, optionally with one column cut to a number of characters.
     fn lines(&self, to_the_right: &[bool], cut: Option<(usize, usize)>) -> String {
         let widest = self.widths.iter().sum::<usize>() + 2 * self.widths.len();
         let mut text = String::with_capacity(self.rows.len().saturating_mul(widest / 2));

@@ -4,9 +4,9 @@
 //! * Rows of round-robin databases are sent as levels, since that is what archives hold: rates of
 //!   what was counted. The name is that of the file, `HOST/PLUGIN/TYPE.rrd`. Where all data sources
 //!   are levels a row is one list of that type; otherwise each of them is a list of the type
-//!   `gauge`, whose instance tells type and data source. Rows of which nothing is known are left
+//!   `gauge`, whose instance names type and data source. Rows of which nothing is known are left
 //!   out.
-//! * Other recordings have events, which are no samples.
+//! * Other recordings have events, which are not samples.
 
 use std::fmt;
 use std::io;
@@ -30,7 +30,7 @@ use crate::timeline::{Filler, RowPlan, named_fields};
 pub enum SendError {
     /// It has events, and no samples.
     Events(PathBuf),
-    /// Its path does not tell a name.
+    /// Its path does not contain a name.
     Unnamed(PathBuf, NameError),
     /// A name was given for more than one database.
     OneName,
@@ -71,14 +71,14 @@ struct Rows {
     /// Whether they are sent.
     is_sent: bool,
     interval: CdTime,
-    /// Names, each of the next so many data sources.
+    /// Names, each with the number of successive data sources that have it.
     names: Vec<(String, usize)>,
 }
 
 impl SendPlan {
     /// Of databases, the rows of all archives are sent, or else those of the one with the most
     /// rows in an hour, averages where there are any. `name` is that of the only database, where
-    /// its path does not tell it.
+    /// its path does not contain it.
     ///
     /// # Errors
     ///
@@ -179,7 +179,7 @@ fn rows_of(
     Ok(rows.collect())
 }
 
-/// The name that a path tells: its last three components without their suffix.
+/// The name that a path contains: its last three components without their suffix.
 fn name_of(path: &Path) -> Option<String> {
     let mut path = std::path::absolute(path).ok()?;
     if path.extension().is_some_and(|suffix| suffix == "rrd") {

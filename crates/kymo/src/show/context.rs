@@ -11,7 +11,7 @@ use crate::pipeline::{Predicate, Select};
 
 /// Shows of all events it gets those that are wanted, and some before and after each.
 ///
-/// It is given all events that may be shown; `select` tells which of them are wanted.
+/// It is given all events that may be shown; `select` returns which of them are wanted.
 #[derive(Debug)]
 pub struct Context<A, S> {
     sink: A,
@@ -30,7 +30,7 @@ pub struct Context<A, S> {
 }
 
 impl<A: Sink, S: Select> Context<A, S> {
-    /// Around `sink`, which shows text and takes no rows; `separator` stands where events are left out.
+    /// A context around `sink`, which shows text and takes no rows; `separator` replaces events that are left out.
     pub fn new(sink: A, select: S, before: usize, after: usize, separator: &'static str) -> Self {
         Self {
             sink,

@@ -2,7 +2,7 @@
 //!
 //! A line is `HHH:MM:SS:MMM:UUU TRACK EVENT DATUM`: the time since the first event of its section,
 //! rounded down to microseconds, and the names of track and event, filled up to the longest format
-//! of such a name. Sections come one after the other, as do files. What cpeldump tells with
+//! of such a name. Sections come one after the other, as do files. What cpeldump prints with
 //! `--verbose` is not events, and no part of it.
 //!
 //! Where cpeldump prints what is not there, the events are shown as they are: the same datum for
@@ -38,7 +38,7 @@ pub struct CpelDump {
 struct Plan {
     track_width: usize,
     name_width: usize,
-    /// Of each event class, but the one of codes that have none of their own: each of its events
+    /// The name of each event class, except the one of codes without a class of their own: each of its events
     /// has another name.
     names: Vec<Option<Cell>>,
 }
@@ -248,7 +248,7 @@ impl Renderer for CpelDumpRenderer {
     }
 }
 
-/// The name of an event whose class tells none: its code is its last number.
+/// The name of an event whose class has none: its code is its last number.
 #[cold]
 fn code_name(event: &impl Event) -> Result<Vec<u8>, Fault> {
     struct Last(u64);

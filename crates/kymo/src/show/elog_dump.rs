@@ -1,6 +1,6 @@
 //! elog files as VPP's elog_dump prints them.
 //!
-//! The first line tells how many events the files have. The others are `SECONDS TRACK TEXT`: the
+//! The first line states how many events the files have. The others are `SECONDS TRACK TEXT`: the
 //! time since recording began in the file that began first, which is without a zero before its
 //! point, and the name of the track, which has 24 bytes and no more. Of several files each track
 //! has the tag of its file before its name: `F0:`, `F1:` and so on, or another one that is asked for.

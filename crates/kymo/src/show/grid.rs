@@ -107,7 +107,7 @@ impl<'p> Grid<'p> {
     }
 }
 
-/// A text of at most so many characters, as a terminal may show it.
+/// A text cut to the maximum length, as a terminal may show it.
 fn cut(text: &str) -> String {
     let text = visible(text);
     match text.char_indices().nth(LONGEST - 1) {

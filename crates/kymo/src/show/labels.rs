@@ -26,8 +26,8 @@ pub(crate) struct LabelText<R> {
 }
 
 impl<R: Render> LabelText<R> {
-    /// So many bytes of all texts together are prepared, and [`TIMES_DECLARED`](Self::TIMES_DECLARED)
-    /// as many as the labels themselves have, which is enough for any number of labels that do not
+    /// Texts of this number of bytes in total are prepared, plus [`TIMES_DECLARED`](Self::TIMES_DECLARED)
+    /// times the bytes of the labels themselves, which is enough for any number of labels that do not
     /// overlap: ranges that do could make the texts grow as the square of the metadata.
     const MAX_TEXT: usize = 1 << 20;
     const TIMES_DECLARED: usize = 2;

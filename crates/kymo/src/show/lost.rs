@@ -9,7 +9,7 @@ use super::wall::{Wall, WallOptions};
 use super::{Message, MessageKind};
 use crate::AnyRecording;
 
-/// Tells of losses as warnings.
+/// Reports losses as warnings.
 #[derive(Debug)]
 pub struct LossReporter {
     /// How times are shown.
@@ -31,8 +31,8 @@ impl LossReporter {
         }
     }
 
-    /// Appends the warning of a message that tells of losses; of others nothing.
-    pub fn tell(&mut self, message: &Message, of: &[AnyRecording], warnings: &mut Vec<u8>) {
+    /// Appends the warning of a message that reports losses; for others nothing.
+    pub fn report(&mut self, message: &Message, of: &[AnyRecording], warnings: &mut Vec<u8>) {
         let (what, lost) = match message.kind {
             MessageKind::LostEvents(lost) => ("event", lost),
             MessageKind::LostChunks(lost) => ("packet", lost),
@@ -65,7 +65,7 @@ impl LossReporter {
             class: stream.class,
             id: stream_id(recording.streams(), message.stream),
         };
-        tell(what, lost.count, between, &place, &self.palette, &mut line);
+        report(what, lost.count, between, &place, &self.palette, &mut line);
         warnings.extend_from_slice(line.as_bytes());
     }
 }
@@ -78,7 +78,7 @@ struct Place<'a> {
     id: u64,
 }
 
-fn tell(
+fn report(
     what: &str,
     count: Option<u64>,
     between: Option<[Line; 2]>,
@@ -148,7 +148,7 @@ mod tests {
         let mut times = [Line::new(), Line::new()];
         times[0].push(b"BEGIN");
         times[1].push(b"END");
-        tell(
+        report(
             "event",
             Some(1729),
             Some(times),
@@ -156,7 +156,7 @@ mod tests {
             &Palette::NONE,
             &mut line,
         );
-        tell("packet", None, None, &place, &Palette::new(true), &mut line);
+        report("packet", None, None, &place, &Palette::new(true), &mut line);
         let expected = "WARNING: Tracer discarded 1729 events between [BEGIN] and [END] \
              in trace \"vm\" (UID: 53a3) within stream \"a/tiny_1\" \
              (stream class ID: 0, stream ID: 1).\n\

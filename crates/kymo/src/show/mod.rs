@@ -42,7 +42,7 @@ use crate::AnyRecording;
 use crate::pipeline::{BlockWish, Row, RowBuffers, RowRun};
 pub use crate::tracks::text_of;
 
-/// What a message tells.
+/// What a message reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MessageKind {
     /// A stream begins.
@@ -64,7 +64,7 @@ pub enum MessageKind {
 /// A message and its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
-    /// What it tells.
+    /// What it reports.
     pub kind: MessageKind,
     /// Position among the recordings that are shown.
     pub recording: usize,
@@ -73,7 +73,7 @@ pub struct Message {
     /// Position among the stream's chunks; of a message that belongs to no chunk, of the
     /// next one.
     pub chunk: usize,
-    /// Position among the recording's event classes; 0 where it is no event.
+    /// Position among the recording's event classes; 0 if it is not an event.
     pub class: usize,
     /// When, on the common line.
     pub time: Option<Timestamp>,
@@ -141,13 +141,13 @@ pub trait Sink {
     /// A renderer for one more thread.
     fn renderer(&self) -> Self::Renderer;
 
-    /// Whether it wants messages that are no events and no losses.
+    /// Whether it wants messages that are neither events nor losses.
     fn wants_structure(&self) -> bool {
         false
     }
 
     /// Whether streams come one after the other, in the order of the recordings, and are not
-    /// merged by time. The text of their events is what renderers made of them: no messages tell
+    /// merged by time. The text of their events is what renderers made of them: no messages announce
     /// of them, and many are written at once.
     fn is_by_stream(&self) -> bool {
         false
@@ -229,13 +229,13 @@ pub trait Sink {
         true
     }
 
-    /// What tells of losses; without it nothing does.
+    /// What reports losses; without it nothing does.
     fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
         None
     }
 
     /// One message: an [event](Self::event), or something else, of which `text` is empty. Of that,
-    /// losses are [told](Self::loss_reporter), and nothing becomes of what else there is.
+    /// losses are [reported](Self::loss_reporter), and the rest is ignored.
     #[inline]
     fn message(
         &mut self,
@@ -248,7 +248,7 @@ pub trait Sink {
         if message.kind == MessageKind::Event {
             self.event(message, of, text, out, warnings);
         } else if let Some(loss_reporter) = self.loss_reporter() {
-            loss_reporter.tell(message, of, warnings);
+            loss_reporter.report(message, of, warnings);
         }
     }
 

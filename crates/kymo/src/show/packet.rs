@@ -60,7 +60,7 @@ impl PacketFields {
     }
 }
 
-/// Of each field, whether none of its siblings that are shown comes before it.
+/// For each field, whether no sibling that is shown comes before it.
 pub(crate) fn leading(schema: &Schema, hidden: &[bool]) -> Vec<bool> {
     let fields = schema.fields();
     let mut has_shown_child = vec![false; fields.len()];

@@ -325,7 +325,7 @@ Stream end
 }
 
 #[test]
-fn what_packet_headers_of_rfc_v1_1_tell_is_shown_as_that_of_contexts_is() {
+fn what_packet_headers_of_rfc_v1_1_report_is_shown_as_that_of_contexts_is() {
     let options = pretty::Options {
         wall: WALL,
         ..pretty::Options::default()

@@ -70,7 +70,7 @@ impl TimeText {
     #[cold]
     fn turn_to(&mut self, time: Timestamp, second: i64) {
         let (mut text, mut end) = (Line::new(), Line::new());
-        // RFC 3339 tells distances from UTC in whole minutes: seconds of zones of old are left out.
+        // RFC 3339 gives distances from UTC in whole minutes: seconds of old time zones are left out.
         let minutes = i64::from(offset(&self.zone, time).seconds() / 60);
         let local = second + minutes * 60;
         let date = date_of_days(local.div_euclid(86_400));

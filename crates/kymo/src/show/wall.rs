@@ -43,7 +43,7 @@ impl Wall {
     }
 
     /// Appends a time. Those before the origin are always shown as seconds, of which a
-    /// warning tells once.
+    /// warning is printed once.
     #[inline]
     pub(crate) fn write(
         &mut self,

@@ -93,7 +93,7 @@ fn says(name: &str) -> Option<Says> {
 
 /// Where an event of a class says it.
 #[derive(Clone, Debug)]
-struct Telling {
+struct Reporting {
     says: Says,
     vpid: FieldId,
     base: Option<FieldId>,
@@ -104,12 +104,12 @@ struct Telling {
     crc: Option<FieldId>,
 }
 
-impl Telling {
+impl Reporting {
     fn new(class: &EventClass) -> Option<Self> {
         let says = says(class.name.as_deref()?)?;
         let schema = &class.schema;
         let child = |name: &str| schema.child(schema.root(Scope::Payload)?, name);
-        let telling = Self {
+        let reporting = Self {
             says,
             vpid: vpid(schema)?,
             base: child("baddr"),
@@ -120,7 +120,7 @@ impl Telling {
                 .and_then(|list| schema.field(list).children.first().copied()),
             crc: child("crc").or_else(|| child("crc32")),
         };
-        (says == Says::Start || telling.base.is_some()).then_some(telling)
+        (says == Says::Start || reporting.base.is_some()).then_some(reporting)
     }
 
     fn fields(&self) -> impl Iterator<Item = FieldId> {
@@ -162,7 +162,7 @@ struct Statement {
 
 /// Collects what events say.
 struct Collector<'c> {
-    tellings: &'c [Option<Telling>],
+    reports: &'c [Option<Reporting>],
     statements: Vec<Statement>,
     /// The same path comes for each process.
     last_path: Arc<str>,
@@ -171,25 +171,25 @@ struct Collector<'c> {
 
 /// The values of one event.
 struct Values<'v> {
-    telling: &'v Telling,
+    reporting: &'v Reporting,
     statement: &'v mut Statement,
     last_path: &'v mut Arc<str>,
 }
 
 impl Visitor for Values<'_> {
     fn wants(&self, field: FieldId) -> bool {
-        self.telling.fields().any(|wanted| wanted == field)
+        self.reporting.fields().any(|wanted| wanted == field)
     }
 
     fn uint(&mut self, field: FieldId, value: u64) {
-        let Telling {
+        let Reporting {
             base,
             size,
             is_relative,
             build_id,
             crc,
             ..
-        } = self.telling;
+        } = self.reporting;
         let statement = &mut *self.statement;
         let field = Some(field);
         if field == *base {
@@ -206,13 +206,13 @@ impl Visitor for Values<'_> {
     }
 
     fn sint(&mut self, field: FieldId, value: i64) {
-        if field == self.telling.vpid {
+        if field == self.reporting.vpid {
             self.statement.vpid = value;
         }
     }
 
     fn text(&mut self, field: FieldId, text: &[u8]) {
-        if Some(field) == self.telling.path {
+        if Some(field) == self.reporting.path {
             let text = String::from_utf8_lossy(&text[..text.len().min(MOST_PATH)]);
             if **self.last_path != *text {
                 *self.last_path = text.into();
@@ -224,7 +224,7 @@ impl Visitor for Values<'_> {
 
 impl EventVisitor for Collector<'_> {
     fn event<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
-        let Some(Some(telling)) = self.tellings.get(event.class_index()) else {
+        let Some(Some(reporting)) = self.reports.get(event.class_index()) else {
             return Ok(true);
         };
         let Some(time) = event.timestamp() else {
@@ -232,18 +232,18 @@ impl EventVisitor for Collector<'_> {
         };
         let mut statement = Statement {
             time: time.as_nanos(),
-            says: telling.says,
+            says: reporting.says,
             vpid: 0,
             base: 0,
             size: 0,
             path: Arc::clone(&self.last_path),
             // What `dlopen` opens always is.
-            is_relative: telling.is_relative.is_none(),
+            is_relative: reporting.is_relative.is_none(),
             bytes: Vec::new(),
             crc: 0,
         };
         event.visit(&mut Values {
-            telling,
+            reporting,
             statement: &mut statement,
             last_path: &mut self.last_path,
         })?;
@@ -260,9 +260,9 @@ impl Walk for &mut Collector<'_> {
     type Output = ();
 
     fn walk<C: Cursor>(self, mut cursor: C) {
-        let interests = self.tellings.iter().map(|telling| Interest {
-            is_wanted: telling.is_some(),
-            is_visited: telling.is_some(),
+        let interests = self.reports.iter().map(|reporting| Interest {
+            is_wanted: reporting.is_some(),
+            is_visited: reporting.is_some(),
             ..Interest::default()
         });
         let interests: Vec<Interest> = interests.collect();
@@ -288,7 +288,7 @@ impl Processes {
     /// look.
     pub(super) fn read(&mut self, trace: &Trace, names: &Names, shift: i64) {
         let classes = trace.event_classes().iter();
-        let tellings: Vec<Option<Telling>> = classes.map(Telling::new).collect();
+        let reports: Vec<Option<Reporting>> = classes.map(Reporting::new).collect();
         let streams = trace.streams().len();
         let mut jobs = Vec::new();
         self.next_chunks.resize(streams, 0);
@@ -299,10 +299,10 @@ impl Processes {
             jobs.extend((from..count).filter_map(|number| trace.chunk(stream, number)));
             *next = count;
         }
-        if !tellings.iter().any(Option::is_some) {
+        if !reports.iter().any(Option::is_some) {
             return;
         }
-        let (mut statements, is_full) = collect(trace, &tellings, &jobs);
+        let (mut statements, is_full) = collect(trace, &reports, &jobs);
         self.is_full |= is_full;
         statements.sort_by_key(|statement| statement.time);
         for mut statement in statements {
@@ -441,7 +441,7 @@ impl Processes {
 }
 
 /// What the events of some chunks say, and whether there is too much of it.
-fn collect(trace: &Trace, tellings: &[Option<Telling>], jobs: &[Chunk]) -> (Vec<Statement>, bool) {
+fn collect(trace: &Trace, reports: &[Option<Reporting>], jobs: &[Chunk]) -> (Vec<Statement>, bool) {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut all = Vec::new();
@@ -452,7 +452,7 @@ fn collect(trace: &Trace, tellings: &[Option<Telling>], jobs: &[Chunk]) -> (Vec<
                 return (all, is_full);
             };
             let mut collector = Collector {
-                tellings,
+                reports,
                 statements: Vec::new(),
                 last_path: "".into(),
                 is_full: false,

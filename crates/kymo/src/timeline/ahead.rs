@@ -12,7 +12,7 @@ pub(super) struct Ahead<T> {
 }
 
 impl<T: Send + 'static> Ahead<T> {
-    /// Begins the work, which ends when nobody takes what it sends.
+    /// Starts the work, which ends when its output is no longer taken.
     pub(super) fn spawn(work: impl FnOnce(SyncSender<T>) + Send + 'static) -> io::Result<Self> {
         let (sender, made) = sync_channel(1);
         let worker = std::thread::Builder::new().spawn(move || work(sender))?;

@@ -27,7 +27,7 @@ pub(super) fn run<S: Select>(
     let mut to: Option<Places> = span.to.cloned();
     loop {
         let (rows, from) = tail.rewind(left.min(ROWS));
-        // What is no row may come before the first one.
+        // Messages that are not rows may come before the first one.
         let is_first = rows < left.min(ROWS);
         let part = Span {
             select: span.select,

@@ -11,14 +11,14 @@ use crate::AnyRecording;
 use crate::pipeline::{NO_TIME, RowRun, Values};
 use crate::tracks::{ClassTracks, Ended, OpenSlices, TrackPlan};
 
-/// So many slices and states of a recording are open at once at most; what ends others is counted as unpaired.
+/// Maximum number of open slices and states of a recording; ends of others are counted as unpaired.
 /// Tests meet the limit with fewer.
 pub(super) const MOST_OPEN: usize = if cfg!(test) { 12 } else { 1 << 16 };
 
-/// So many rows at least are between two times for which open slices are kept.
+/// Minimum number of rows between two times for which open slices are kept.
 const ROWS_BETWEEN: usize = if cfg!(test) { 16 } else { 1 << 16 };
 
-/// A slice that is open is kept no more often than once in so many rows.
+/// Minimum number of rows for each open slice that is kept.
 const ROWS_A_SLICE: usize = if cfg!(test) { 1 } else { 16 };
 
 /// Gets what rows add.
@@ -54,7 +54,7 @@ pub(super) fn own_begin(of: &AnyRecording) -> i64 {
     begins.next().unwrap_or(0)
 }
 
-/// The own time of a row of a recording whose own time [begins](own_begin) then. It is a time, whatever it is.
+/// The own time of a row of a recording whose own time [begins](own_begin) at `own_begin`. It is never `NO_TIME`.
 #[inline]
 pub(super) fn own_time(time: i64, own_begin: i64) -> i64 {
     time.saturating_sub(own_begin).max(NO_TIME + 1)
@@ -135,7 +135,7 @@ impl<'r> Contributions<'r> {
         self.announced = self.finder.tracks().len();
     }
 
-    /// Goes on where these slices of the tracks that are known are open; there are no other tracks.
+    /// Continues with these open slices of the known tracks; there are no other tracks.
     pub(super) fn go_on(&mut self, at: Option<&OpenAt>) {
         self.finder.knows_all();
         self.open_at = None;
@@ -157,7 +157,7 @@ impl<'r> Contributions<'r> {
         own_time(time, self.own_begin)
     }
 
-    /// Tells the sink of tracks that were met.
+    /// Announces tracks that were met to the sink.
     #[inline]
     fn announce(&mut self, sink: &mut impl ContributionSink) {
         let tracks = self.finder.tracks();

@@ -28,9 +28,9 @@ struct ClassColumns<'a> {
     is_empty: bool,
     /// Whether any of those that events fill has something of their fields.
     has_fields: bool,
-    /// Whether the fields of events have to be decoded though none of them is filled from them.
+    /// Whether the fields of events must be decoded although no column is filled from them.
     is_decoded: bool,
-    /// Those whose value is in no field of the event.
+    /// Columns whose value is not in a field of the event.
     others: &'a [(usize, Vec<Source>)],
     /// Those of which all rows of a chunk have the same value.
     shared: &'a [(usize, Vec<Source>)],
@@ -268,12 +268,12 @@ impl<'a> Filler<'a> {
         filled
     }
 
-    /// Adds the next wanted events of a chunk as rows, all of them in blocks: `most` at most, fewer if the columns
+    /// Adds the next wanted events of a chunk as rows, all of them in blocks: at most `most`, fewer if the columns
     /// have `most_bytes` bytes by then. `false` at the end of the chunk.
     ///
     /// # Errors
     ///
-    /// The fault that ended the chunk; of the event in which it is no row was added.
+    /// The fault that ended the chunk; no row was added for the event that has it.
     pub(crate) fn block<C: Cursor>(
         &mut self,
         of: &AnyRecording,

@@ -169,7 +169,7 @@ impl BlockPlan {
 }
 
 impl Group {
-    /// Whether events of a class have values that are behind fields whose size varies.
+    /// Whether events of a class have values behind fields of variable size.
     fn wants_ends(&self, class: usize) -> bool {
         self.gathered.iter().any(|of| {
             let place = class

@@ -183,7 +183,7 @@ pub struct Query {
     pub limit: Option<u64>,
     /// Threads to work with; at least 1.
     pub threads: usize,
-    /// A batch has so many rows at most; at least 1.
+    /// Maximum number of rows of a batch; at least 1.
     pub batch_rows: usize,
     /// Ends the run soon after it is set, though no batch may be ready to be handed over.
     pub stop: Option<Arc<AtomicBool>>,
@@ -315,7 +315,7 @@ impl Timeline {
     ///
     /// # Errors
     ///
-    /// The condition or a column is wrong, or there is no thread for it.
+    /// The condition or a column is invalid, or no thread could be started for it.
     pub fn rows(&self, query: &Query) -> Result<Rows, QueryError> {
         let bound = self.bind(query)?;
         Rows::spawn(Arc::clone(&self.recordings), bound).map_err(QueryError::Thread)

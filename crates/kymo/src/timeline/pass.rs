@@ -27,7 +27,7 @@ use kymo_io::in_threads;
 /// The size of a chunk that is decoded as a whole.
 const MOST_PLAIN: u64 = 4 << 20;
 
-/// Neighbouring chunks are counted together up to so many events, and so many chunks.
+/// Neighbouring chunks are counted together up to this number of events, and this number of chunks.
 const MOST_TOGETHER: u64 = 1 << 14;
 const MOST_CHUNKS: u64 = 64;
 
@@ -337,7 +337,7 @@ impl Tallies {
         }
     }
 
-    /// Hands out what was added, and begins anew.
+    /// Hands out what was added, and starts over.
     fn take(&mut self, tallies: &mut Vec<Tally>) {
         self.before = None;
         for class in self.met.drain(..) {
@@ -361,7 +361,7 @@ struct WalkPlain<'a, const ROWS: bool> {
     content_bits: u64,
 }
 
-/// So many events are tallied at once.
+/// Number of events that are tallied at once.
 const TALLIED_AT_ONCE: usize = 1024;
 
 impl<const ROWS: bool> Walk for WalkPlain<'_, ROWS> {

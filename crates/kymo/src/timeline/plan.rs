@@ -18,11 +18,11 @@ use crate::filter::{self, FieldNames, Fields, FilterError, Source, Wish};
 pub(crate) struct ClassPlan {
     /// What its events fill.
     pub(super) wanted: Vec<WantedColumn>,
-    /// Columns whose value is in no field of the event, and where it is.
+    /// Columns whose value is not in a field of the event, and where it is.
     pub(super) others: Vec<(usize, Vec<Source>)>,
     /// The same where the value is that of all rows of a chunk, whatever their class if classes share columns.
     pub(super) shared: Vec<(usize, Vec<Source>)>,
-    /// The fields that they come from, and those that tell which of their elements are meant; sorted.
+    /// The fields that they come from, and those that specify which of their elements are meant; sorted.
     pub(super) fields: OnceLock<Vec<FieldId>>,
     /// Of each value that the class was asked for by name, the columns that may have it.
     positions: Vec<Range<usize>>,
@@ -40,12 +40,12 @@ pub(crate) struct RowPlan {
     pub(super) is_mixed: bool,
     /// The schema that all share.
     pub(super) schema: Arc<[ColumnType]>,
-    /// What tells of packets, where fields are asked for by name.
+    /// What describes packets, where fields are asked for by name.
     pub(super) fields: Option<Fields>,
 }
 
 impl RowPlan {
-    /// The columns that a query asks for. Classes whose names it leaves out have none, and no say in the types of
+    /// The columns that a query asks for. Classes whose names it leaves out have none, and do not affect the types of
     /// others.
     pub(super) fn new(recordings: &[AnyRecording], query: &Query) -> Result<Self, FilterError> {
         let mut plan = Self {

@@ -169,7 +169,7 @@ impl Gatherer<'_> {
         !self.is_done
     }
 
-    /// Puts what is no row behind the rows that came before it, in the batch of this class.
+    /// Puts a notice, which is not a row, behind the rows that came before it, in the batch of this class.
     fn notice(&mut self, recording: usize, stream: usize, kind: NoticeKind) {
         let batch = self.batch(recording, 0);
         batch.push_notice(recording as u32, stream as u32, kind);

@@ -194,9 +194,9 @@ impl ContributionSink for Counter<'_> {
 }
 
 impl Timeline {
-    /// What happened on tracks in a range of time that is shown in so many columns, by looking at every row: in all
+    /// What happened on tracks in a range of time that is shown in `width` columns, by looking at every row: in all
     /// spans that the range touches. The spans are the shortest that are a power of two nanoseconds and of which
-    /// there are at most twice as many as columns, whichever recording they are of.
+    /// spans that the range touches. The span is the smallest power of two, in nanoseconds, with which
     pub fn summary_of_rows(
         &self,
         range: Window,

@@ -1,4 +1,4 @@
-//! Rows and summaries beside what a cursor tells.
+//! Rows and summaries compared with what a cursor returns.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -44,10 +44,10 @@ fn rows(timeline: &Timeline, query: &Query) -> Vec<Batch> {
             ControlFlow::Continue(())
         })
         .unwrap();
-    let told = |batches: &[Batch]| -> Vec<String> {
+    let reported = |batches: &[Batch]| -> Vec<String> {
         batches.iter().map(|batch| format!("{batch:?}")).collect()
     };
-    assert_eq!(told(&batches), told(&same));
+    assert_eq!(reported(&batches), reported(&same));
     for batch in &batches {
         assert_eq!(batch.columns().len(), batch.schema().len());
         assert!(
@@ -305,7 +305,7 @@ fn all_of(timeline: &Timeline) -> BTreeMap<String, (kymo_model::EntryKind, Bin)>
     tracks.collect()
 }
 
-/// The fields of a recording as JSON lines tell them.
+/// The fields of a recording as JSON lines show them.
 fn values_of(timeline: &Timeline, names: &str) -> Vec<Batch> {
     let query = Query {
         columns: Columns::named(names).unwrap(),
@@ -641,7 +641,7 @@ fn text_is_what_is_printed() {
             .filter(|row| row.message.is_some() && !row.text.is_empty());
         assert_eq!(found.count(), 3);
         assert!(printed.0.ends_with(&last.last().unwrap().text));
-        // Nobody has to read them all.
+        // Not all rows need to be read.
         assert!(
             timeline
                 .text(&Query::default(), make())

@@ -43,7 +43,7 @@ pub struct TextRows {
 
 impl Timeline {
     /// The rows that a query wants as one of the sinks of [`show`](crate::show) shows them, one by one.
-    /// [`Backwards`](super::Direction::Backwards) they are the last rows, as many as the limit says, but
+    /// With [`Backwards`](super::Direction::Backwards), they are the last rows, up to the limit, but
     /// from the first of them on: what is shown of a row may depend on that before it.
     ///
     /// ```
@@ -62,7 +62,7 @@ impl Timeline {
     ///
     /// # Errors
     ///
-    /// The condition is wrong, or there is no thread for it.
+    /// The condition is invalid, or no thread could be started for it.
     pub fn text<A>(&self, query: &Query, sink: A) -> Result<TextRows, QueryError>
     where
         A: Sink + Send + 'static,
@@ -87,7 +87,7 @@ impl Timeline {
             };
             let mut output = Rest(&shared);
             let mut options = bound.options;
-            // Its output has no errors but that nobody takes it.
+            // The only error of its output is that nothing takes it any more.
             let _ = match (bound.direction, options.limit) {
                 (Direction::Backwards, Some(limit)) => {
                     let by_stream = sink.is_by_stream();

@@ -14,7 +14,7 @@ use crate::tracks::{
     ClassTracks, Key, OTHERS, TrackKey, TrackPlan, TrackSource, TrackTable, text_of,
 };
 
-/// A recording has so many tracks at most; the rest share one called `other`.
+/// Maximum number of tracks of a recording; the rest share one called `other`.
 const MOST_TRACKS: usize = 1 << 20;
 
 /// What a row is on a track, with the number of the track.
@@ -75,7 +75,7 @@ pub struct RowTracks<'t> {
 
 impl<'t> RowTracks<'t> {
     /// Finds the tracks of rows in the batches of a query. The query is changed: its batches are
-    /// [by class](Shape::ByClass), and the columns that tell tracks come behind those that it asks for, if
+    /// [by class](Shape::ByClass), and the columns that identify tracks come behind those that it asks for, if
     /// these lack them.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl<'r> TrackFinder<'r> {
         }
     }
 
-    /// There are no other tracks than those that are known.
+    /// Marks the known tracks as complete: there are no others.
     pub(super) fn knows_all(&mut self) {
         self.most_tracks = self.tracks.len();
     }
@@ -347,7 +347,7 @@ fn number_in(column: &Column, row: usize) -> Option<f64> {
     }
 }
 
-/// The track of rows whose own is not known, or one too many.
+/// The track of rows whose own track is unknown or beyond the limit.
 fn other(kind: EntryKind) -> Track {
     let path = TrackPath::new([TrackPart::Name("other".into())]);
     Track::new(path, "other", kind)

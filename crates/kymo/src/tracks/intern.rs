@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-/// Keys that are told apart.
+/// At most this many keys are distinguished.
 const MOST: usize = 1 << 20;
-/// Bytes of all of them.
+/// Maximum number of bytes of all keys.
 const MOST_BYTES: usize = 64 << 20;
 
 /// The number of all keys that are beyond the limits.
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn keys_beyond_the_limits_are_one() {
         let mut interner = Interner::with_room(3, 5);
-        // Two hashes for all keys: those that have the same one are told apart, too.
+        // Two hashes for all keys: those that have the same one are distinguished, too.
         let mut number = |key: &'static str| {
             let hash = key.len() as u64 % 2;
             interner.number(hash, |known| *known == key, || (key, key.len()))

@@ -1,4 +1,4 @@
-//! Values of fields as keys: what tells slices and tracks apart.
+//! Values of fields as keys: what distinguishes slices and tracks.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Range;
@@ -7,7 +7,7 @@ use kymo_model::Value;
 
 use crate::pipeline::Values;
 
-/// Bytes of a text that count; those behind them do not tell two values apart.
+/// Bytes of a text that count; those behind them do not distinguish two values.
 const MOST_TEXT: usize = 1024;
 
 /// The values of some fields of a row, owned. Integers that are the same are equal, with or without a sign; of

@@ -46,7 +46,7 @@ pub(crate) enum Ended<T> {
 }
 
 impl<T> OpenSlices<T> {
-    /// At most so many on all tracks together, and on each.
+    /// Keeps at most `most` open slices on all tracks together, and at most `most_on_track` on each.
     pub(crate) fn new(most: usize, most_on_track: usize) -> Self {
         Self {
             tracks: Vec::new(),

@@ -43,7 +43,7 @@ impl SliceKeys<'_> {
 /// What is asked of recordings.
 #[derive(Debug, Default)]
 pub(crate) struct TrackQuery<'q> {
-    /// Fields whose values are tracks; without them tracks are the recording's own, if it has some, and
+    /// Fields whose values are tracks; by default, tracks are the recording's own, if it has any, and
     /// otherwise its streams.
     pub(crate) tracks: Option<Fields<'q>>,
     /// Whether no tracks are wanted but those of fields.
@@ -372,7 +372,7 @@ fn named_track(class: &EventClass) -> Option<Vec<FieldId>> {
     Some(vec![number, name])
 }
 
-/// The fields that tell the recording's own tracks apart, which the rows of a class are on.
+/// The fields that distinguish the recording's own tracks, which the rows of a class are on.
 fn own_track(of: &AnyRecording, class: usize) -> Option<Vec<FieldId>> {
     match of.track_rule(class) {
         TrackRule::Position(position) => Some(vec![position]),

@@ -10,7 +10,7 @@ use super::key::{Key, RowKey};
 use super::plan::TrackSource;
 use crate::pipeline::Values;
 
-/// What tells a track from others.
+/// What distinguishes a track from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TrackKey {
     /// A stream, by the positions of its recording and itself.

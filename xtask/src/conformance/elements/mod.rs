@@ -9,7 +9,7 @@
 //! | `NTS {`, `SLS {`, `DLS {`, `RD:n:…` | texts: ended by a zero, of a static length, of a dynamic one; their n bytes |
 //! | `SLB {`, `DLB {` | BLOBs of a static length, of a dynamic one; their media type and bytes |
 //! | `VU:s {`, `VS:s {` | a variant and the unsigned or signed number that selects |
-//! | `OB {`, `OU {`, `OS {` | an optional, whether it is enabled, and the unsigned or signed number that tells so, where it is no truth value |
+//! | `OB {`, `OU {`, `OS {` | an optional, whether it is enabled, and its integer selector, where it has one |
 //! | `FLUI`, `FLSI`, `FLFPN` | an integer, a signed one, a floating point number |
 //! | `VLUI`, `VLSI` | an integer and a signed one of a variable length |
 //! | `FLB`, `FLBA`, `FLBM` | a truth value, bits, bits and the names of those that are set |
@@ -17,7 +17,7 @@
 //! | `DSI`, `PI`, `ERI` | what is known now: the stream, the packet, the event |
 //!
 //! The name of a structure's member follows the first word of its line. A last line that
-//! has no such word tells where decoding stopped, and why.
+//! has no such word says where decoding stopped, and why.
 
 mod scribe;
 
@@ -37,7 +37,7 @@ use crate::Outcome;
 
 /// Runs the cases of yactfr's `iter-data/FOLDER`.
 ///
-/// Of a last line that tells a fault only the offset counts; that the reader tells the
+/// Of a last line that names a fault only the offset counts; that the reader reports the
 /// same fault is looked at too.
 pub(super) fn run(setting: &Setting, folder: &str) -> Outcome<Vec<Verdict>> {
     let mut verdicts = Vec::new();
@@ -104,7 +104,7 @@ fn reader_agrees(trace: &Path, fault: Option<FaultCode>) -> Result<(), String> {
     }
 }
 
-/// A listing whose last line, if it tells a fault, is only the offset.
+/// A listing whose last line, if it names a fault, is only the offset.
 fn without_reason(listing: &str) -> String {
     let (before, last) = match listing.trim_end().rfind('\n') {
         Some(at) => listing.trim_end().split_at(at + 1),
@@ -267,7 +267,7 @@ impl Lister<'_> {
         }
     }
 
-    /// Lists the header of an event whose class is not known: with a class made up for it.
+    /// Lists the header of an event whose class is unknown, with a class made up for it.
     fn unknown_event(
         &mut self,
         class: &TraceClass,

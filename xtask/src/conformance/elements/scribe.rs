@@ -49,7 +49,7 @@ impl<'a> Fields<'a> {
         self.classes[field.index()].map_or(&[], FieldClass::roles)
     }
 
-    /// How many bits of the clock a field has that takes so many bits of the packet.
+    /// How many bits of the clock a field has that takes `bits` bits of the packet.
     fn clock_bits(&self, field: FieldId, bits: u64) -> u32 {
         let bits = match self.classes[field.index()] {
             Some(FieldClass::VarInteger(_)) => bits / 8 * 7,
@@ -83,7 +83,7 @@ pub(super) struct Scribe<'l, 'a, 'f> {
     pub(super) first: Vec<String>,
     /// What waits for the end of a value.
     after: Vec<(FieldId, After)>,
-    /// The number of the stream class, to be told before the packet context.
+    /// The number of the stream class, to be listed before the packet context.
     pub(super) stream_line: Option<Option<u64>>,
     stream_id: Option<u64>,
     sizes: [Option<u64>; 2],
@@ -140,7 +140,7 @@ impl<'l, 'a, 'f> Scribe<'l, 'a, 'f> {
         self.note("}");
     }
 
-    /// Tells which stream this is, once.
+    /// Lists which stream this is, once.
     pub(super) fn stream_info(&mut self, bit: u64) {
         if let Some(class) = self.stream_line.take() {
             let mut info = "DSI".to_string();
@@ -195,7 +195,7 @@ impl<'l, 'a, 'f> Scribe<'l, 'a, 'f> {
     /// was. `end` is the end of the content, or of the data where that comes first.
     pub(super) fn fault(&mut self, fault: Fault, end: u64, by_content: bool) -> u64 {
         if fault.code == FaultCode::IntegerTooLong {
-            // It is told at its last byte.
+            // It is reported at its last byte.
             return fault.bit + (fault.found - 1) * 8;
         }
         let class = fault

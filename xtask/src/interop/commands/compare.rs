@@ -19,11 +19,11 @@ pub(super) enum Likeness {
     Grown,
     /// So may the last bits of values, which are put together from those of other files.
     Nearly,
-    /// Only what does not depend on the moment at which something was done.
+    /// Only what does not depend on the time at which something was done.
     Moment,
 }
 
-/// Tells how two files differ.
+/// Reports how two files differ.
 pub(super) fn files(theirs: &[u8], ours: &[u8], likeness: Likeness) -> Result<(), String> {
     if theirs == ours {
         return Ok(());
@@ -136,7 +136,7 @@ fn sources(theirs: &Source<'_>, ours: &Source<'_>, likeness: Likeness) -> Result
 }
 
 /// Makes a state that of another, but for times and sizes. rrdtool makes zeros, unknown and infinite
-/// values of nothing, and takes no point that is under way from a database of another step.
+/// values out of nothing, and does not take the unfinished point from a database of another step.
 fn take_near(state: &mut Database, other: &Database) {
     state.state.sources.clone_from(&other.state.sources);
     for (archive, other) in state.state.archives.iter_mut().zip(&other.state.archives) {

@@ -31,7 +31,7 @@ use crate::process::{build_kymo, require};
 /// How often a difference may be looked at again to find the fewest steps that show it.
 const TRIES: usize = 300;
 
-/// How long a command line takes that a person is told of: there should be none.
+/// Command lines that take longer than this are reported: there should be none.
 const LONG: Duration = Duration::from_secs(5);
 
 /// What the run is given.
@@ -61,7 +61,7 @@ impl Options {
     }
 }
 
-/// Compares in so many rounds, in each of which there is a scenario of each kind.
+/// Compares in a number of rounds, each with a scenario of each kind.
 pub(super) fn run(options: &Options) -> Outcome<Counts> {
     require("rrdtool", "rrdtool")?;
     let folder = tempfile::tempdir()?;
@@ -104,7 +104,7 @@ pub(super) fn run(options: &Options) -> Outcome<Counts> {
         println!("{times:>6} times: {sort}");
     }
     println!("{} command lines, seed {}", pair.lines, options.seed);
-    pair.rules.tell();
+    pair.rules.report();
     if options.kind.as_deref().is_none_or(|kind| kind == "writers") && pair.kymo {
         let kymo = folder.path().join("rrdtool");
         let folder = folder.path().join("writers");
@@ -123,7 +123,7 @@ fn allow(path: &Path, mode: u32) -> Outcome {
 struct Pair {
     theirs: Side,
     ours: Side,
-    /// Whether ours is kymo, which can be told where archives begin.
+    /// Whether ours is kymo, for which one can specify where archives begin.
     kymo: bool,
     rules: Rules,
     lines: u64,
@@ -151,13 +151,13 @@ impl Pair {
             Some(program) => program.clone(),
             None => {
                 let link = folder.join("rrdtool");
-                // A copy, which nobody may run wherever the repository is.
+                // A copy that the user `nobody` may run, wherever the repository is.
                 fs::copy(build_kymo(false)?, &link)?;
                 link
             }
         };
         Ok(Self {
-            // Equally long, as some messages have room for so much only.
+            // Names of equal length, because some messages have limited room.
             theirs: Side::new(&options.theirs, place("theirs")?),
             ours: Side::new(&program, place("kymo's")?),
             kymo: options.ours.is_none(),

@@ -14,7 +14,7 @@ struct Rule {
     why: &'static str,
 }
 
-/// All of them. Digits stand for themselves, `*` for any text.
+/// All rules. Digits stand for themselves, `*` for any text.
 const RULES: &[Rule] = &[
     Rule {
         line: "*fetch *",
@@ -354,7 +354,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Commands that change nothing. rrdtool refuses to read what somebody writes.
+/// Commands that change nothing. rrdtool refuses to read a file that another process writes.
 const READING: [&str; 7] = [
     "dump",
     "fetch",
@@ -373,7 +373,7 @@ const USAGE: &str = "RRDtool 1.";
 pub(super) struct Rules {
     met: Vec<(u64, String)>,
     usage: u64,
-    /// Errors of which kymo tells more.
+    /// Errors for which kymo reports more details.
     more: u64,
     /// Files that were read while they were locked.
     unlocked: u64,
@@ -393,7 +393,7 @@ impl Rules {
         if theirs.end == End::Broken {
             return ours.end != End::Broken;
         }
-        if theirs.end == ours.end && theirs.out == ours.out && tells_more(theirs, ours) {
+        if theirs.end == ours.end && theirs.out == ours.out && reports_more(theirs, ours) {
             self.more += 1;
             return true;
         }
@@ -427,7 +427,7 @@ impl Rules {
     }
 
     /// Prints what was met.
-    pub(super) fn tell(&self) {
+    pub(super) fn report(&self) {
         println!(
             "{} usage texts, {} errors told at more length",
             self.usage, self.more
@@ -447,7 +447,7 @@ impl Rules {
 }
 
 /// Whether kymo's error is rrdtool's, and what there is to say besides.
-fn tells_more(theirs: &Answer, ours: &Answer) -> bool {
+fn reports_more(theirs: &Answer, ours: &Answer) -> bool {
     if theirs.end == End::Code(0) {
         return ours.error.starts_with("WARNING: ");
     }
@@ -475,7 +475,7 @@ fn line(step: &Step) -> &str {
     }
 }
 
-/// Whether this was said; what is good is no error of any kind.
+/// Whether this was said; success does not match any error.
 fn said_so(pattern: &str, said: &str) -> bool {
     match said {
         "0" => pattern == "0",

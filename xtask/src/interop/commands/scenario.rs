@@ -24,7 +24,7 @@ pub(super) enum Step {
     Folder(&'static str),
     /// Permissions change; those of the folder itself, if no name is given.
     Mode(&'static str, u32),
-    /// A file is locked, as by somebody who updates it, until the end of the scenario.
+    /// A file is locked, as by a process that updates it, until the end of the scenario.
     Lock(&'static str),
 }
 

@@ -15,7 +15,7 @@ use crate::process::command;
 /// Longer than any command takes, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The user that may write nothing where it is not allowed: `nobody`.
+/// The user that can write only where it is allowed to: `nobody`.
 const NOBODY: u32 = 65534;
 
 /// What a program said to a command line.
@@ -209,7 +209,7 @@ struct Pipe {
     input: ChildStdin,
     /// The lines that it prints.
     lines: Receiver<Vec<u8>>,
-    /// The folder it works in, which it tells after each command, so that it is known where
+    /// The folder it works in, which it prints after each command, so that it is known where
     /// answers end.
     folder: String,
 }
@@ -243,14 +243,14 @@ impl Pipe {
     fn ask(mut self, line: &str) -> Outcome<(Answer, Option<Self>)> {
         // A program that has ended is noticed when nothing comes back.
         let _ = self.input.write_all(format!("{line}\npwd\n").as_bytes());
-        let mut told: Vec<String> = Vec::new();
+        let mut reported: Vec<String> = Vec::new();
         let begin = Instant::now();
         loop {
             let left = PATIENCE.saturating_sub(begin.elapsed());
             match self.lines.recv_timeout(left) {
-                Ok(line) => told.push(String::from_utf8_lossy(&line).into_owned()),
+                Ok(line) => reported.push(String::from_utf8_lossy(&line).into_owned()),
                 Err(RecvTimeoutError::Timeout) => {
-                    let so_far = told.concat();
+                    let so_far = reported.concat();
                     return Ok((Answer::broken(format!("no answer but {so_far:?}")), None));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
@@ -258,7 +258,7 @@ impl Pipe {
                     return Ok((Answer::broken(format!("the pipe ended: {status}")), None));
                 }
             }
-            if let [answer @ .., place, done] = &told[..]
+            if let [answer @ .., place, done] = &reported[..]
                 && place.trim_end() == self.folder
                 && done.starts_with("OK u:")
             {

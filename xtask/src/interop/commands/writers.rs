@@ -40,18 +40,18 @@ pub(super) fn run(kymo: &Path, folder: &Path, kills: u64, seed: u64) -> Outcome<
         let folder = folder.join(form);
         fs::create_dir(&folder)?;
         let result = together(kymo, programs, &folder, form)?;
-        let told = match &result {
-            Ok(told) => format!("{WRITERS} writers of {form}: {told}"),
+        let reported = match &result {
+            Ok(reported) => format!("{WRITERS} writers of {form}: {reported}"),
             Err(why) => format!("{WRITERS} writers of {form}: {why}"),
         };
-        counts.holds(&told, result.is_ok());
+        counts.holds(&reported, result.is_ok());
     }
     let result = killed(kymo, folder, kills, &mut Random(seed))?;
-    let told = match &result {
-        Ok(told) => format!("killed {kills} times: {told}"),
+    let reported = match &result {
+        Ok(reported) => format!("killed {kills} times: {reported}"),
         Err(why) => format!("killed: {why}"),
     };
-    counts.holds(&told, result.is_ok());
+    counts.holds(&reported, result.is_ok());
     Ok(counts)
 }
 

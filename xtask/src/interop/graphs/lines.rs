@@ -247,11 +247,11 @@ impl Line {
             let text = facts.lines().find_map(|line| line.strip_prefix(name))?;
             text.trim_start_matches(" = ").parse::<f64>().ok()
         };
-        let steps = self.words.iter().filter_map(|word| {
+        let mut steps = self.words.iter().filter_map(|word| {
             let step = word.strip_prefix("--y-grid=")?.split(':').next()?;
             step.parse::<f64>().ok()
         });
-        match (steps.last(), fact("value_min"), fact("value_max")) {
+        match (steps.next_back(), fact("value_min"), fact("value_max")) {
             (Some(step), Some(min), Some(max)) => (max - min) / step,
             _ => 0.0,
         }

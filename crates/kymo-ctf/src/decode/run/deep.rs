@@ -12,7 +12,7 @@ struct Deep<'p> {
     after: &'p [Op],
     /// Those of an element.
     element: &'p [Op],
-    /// Elements that are not decoded yet, and all of them.
+    /// The number of elements that are not decoded yet, and the total.
     remaining: u64,
     count: u64,
     /// Where the element in hand begins.
@@ -61,7 +61,7 @@ impl Run<'_> {
                 } => {
                     let count = self.count(count);
                     self.align(align, field)?;
-                    self.tell_at(v);
+                    self.report_at(v);
                     v.begin_array(field, count);
                     of_compound.begin = self.pos;
                     if !self.number_elements(body, count, v) {
@@ -79,7 +79,7 @@ impl Run<'_> {
                 } => {
                     let selector = self.slots[slot as usize].get();
                     let present = program.tables[table as usize].choice.of(selector).is_some();
-                    self.tell_at(v);
+                    self.report_at(v);
                     v.begin_optional(field, present, selector);
                     if present { body } else { &[] }
                 }
@@ -93,7 +93,7 @@ impl Run<'_> {
                             Fault::new(FaultCode::NoVariantOption, self.pos, selector).at(field)
                         );
                     };
-                    self.tell_at(v);
+                    self.report_at(v);
                     v.begin_variant(field, selected as u32, selector);
                     let option = &options.entries[selected];
                     &body[option.start as usize..option.end as usize]
@@ -127,7 +127,7 @@ impl Run<'_> {
                 return Ok(Some(compound.element));
             }
         }
-        self.tell_at(v);
+        self.report_at(v);
         match compound.end {
             Op::Array { field, .. } => v.end_array(field),
             Op::Optional { field, .. } => v.end_optional(field),

@@ -153,7 +153,7 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// The next bytes, as many as `length` says, and where they begin.
+    /// The next `length` bytes, and where they begin.
     #[inline]
     pub(super) fn sized(&mut self, op: &BytesOp, length: Count) -> Result<(u64, &'r [u8]), Fault> {
         let length = self.count(length);

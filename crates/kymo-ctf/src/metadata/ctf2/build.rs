@@ -30,7 +30,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// What a trace may have whose metadata has so many bytes.
+    /// The limits of a trace whose metadata has `text_length` bytes.
     pub(super) fn new(text_length: usize) -> Self {
         Self {
             budget: text_length.saturating_add(SPARE_CLASSES),
@@ -405,7 +405,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The scopes whose fields may have a role, and what errors call them.
+/// The scopes whose fields may have a role, and their name in errors.
 fn scopes_of(role: Role) -> (&'static [Scope], &'static str) {
     match role {
         Role::PacketMagic | Role::MetadataUuid | Role::StreamClassId | Role::StreamId => {

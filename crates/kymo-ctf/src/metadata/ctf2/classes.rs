@@ -105,7 +105,7 @@ pub(super) const ENCODINGS: [(&str, Encoding); 5] = [
 /// The media type of a BLOB that does not say.
 pub(in crate::metadata) const ANY_MEDIA: &str = "application/octet-stream";
 
-/// The properties that tell how a fixed number of bits lies in a packet.
+/// The properties that describe how a fixed number of bits lies in a packet.
 macro_rules! fixed {
     ($($more:literal),*) => {
         &["type", "length", "byte-order", "bit-order", "alignment", $($more),*]
@@ -432,7 +432,7 @@ fn type_of(value: &Value<'_>, warnings: &mut Warnings) -> Result<Is, Diagnostic>
 
 type LengthReader = fn(&Value<'_>, &mut Warnings) -> Result<Length, Diagnostic>;
 
-/// The property that tells a length, and what reads it.
+/// The property that gives a length, and what reads it.
 fn length_of(is_static: bool) -> (&'static str, LengthReader) {
     match is_static {
         true => ("length", |value, _| value.unsigned().map(Length::Static)),

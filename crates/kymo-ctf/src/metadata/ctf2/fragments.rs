@@ -110,7 +110,7 @@ struct Stream {
 }
 
 impl Trace {
-    /// Begins with the preamble of metadata that has so many bytes.
+    /// Starts with the preamble of metadata of `text_length` bytes.
     fn new(
         fragment: &Value<'_>,
         text_length: usize,
@@ -211,7 +211,7 @@ impl Trace {
         }
         self.class.namespace = trace.read("namespace", Value::string)?;
         self.class.name = trace.read("name", Value::string)?;
-        // Like that of CTF 1.8, the draft's UUID tells which trace this is.
+        // Like that of CTF 1.8, the draft's UUID identifies the trace.
         self.class.uid = trace.read("uid", Value::string)?.or(draft.map(uuid_text));
         self.class.environment = trace.read("environment", environment)?.unwrap_or_default();
         self.class.attributes = trace.attributes()?;

@@ -65,7 +65,7 @@ pub(super) struct Member<'t> {
     pub(super) value: Value<'t>,
 }
 
-/// Reads the value that begins in `range` of a text; also tells where the blanks after it end.
+/// Reads the value that begins in `range` of a text; also returns where the blanks after it end.
 pub(super) fn parse(text: &str, range: Range<usize>) -> Result<(Value<'_>, usize), Diagnostic> {
     let mut parser = Parser {
         text: &text[..range.end],

@@ -61,7 +61,7 @@ fn level_of(value: &Value<'_>) -> Option<i64> {
 }
 
 /// Whether attributes, as name spaces and JSON text, have one of the two.
-pub(super) fn tells(attributes: &[(String, String)], name: &str) -> bool {
+pub(super) fn reports(attributes: &[(String, String)], name: &str) -> bool {
     attributes
         .iter()
         .filter(|(space, _)| SPACES.contains(&&**space))
@@ -73,7 +73,7 @@ pub(super) fn tells(attributes: &[(String, String)], name: &str) -> bool {
 }
 
 /// Whether attributes say no more than these two.
-pub(in crate::metadata) fn tells_only(attributes: &[(String, String)]) -> bool {
+pub(in crate::metadata) fn reports_only(attributes: &[(String, String)]) -> bool {
     attributes.iter().all(|(space, text)| {
         SPACES.contains(&&**space)
             && json::parse(text, 0..text.len()).is_ok_and(|(value, _)| match value.kind {
@@ -90,10 +90,10 @@ pub(in crate::metadata) fn tells_only(attributes: &[(String, String)]) -> bool {
 /// # Errors
 ///
 /// What is wrong, where other attributes leave no place for them.
-pub(in crate::metadata) fn tell(event: &mut EventRecordClass) -> Result<(), &'static str> {
-    let is_untold = |name| !tells(&event.attributes, name);
-    let level = event.log_level.filter(|_| is_untold(LEVEL));
-    let uri = event.emf_uri.clone().filter(|_| is_untold(EMF_URI));
+pub(in crate::metadata) fn report(event: &mut EventRecordClass) -> Result<(), &'static str> {
+    let is_unreported = |name| !reports(&event.attributes, name);
+    let level = event.log_level.filter(|_| is_unreported(LEVEL));
+    let uri = event.emf_uri.clone().filter(|_| is_unreported(EMF_URI));
     if level.is_none() && uri.is_none() {
         return Ok(());
     }

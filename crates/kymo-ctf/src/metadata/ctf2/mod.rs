@@ -27,7 +27,7 @@ use crate::class::TraceClass;
 pub(super) use self::classes::ANY_MEDIA;
 #[cfg(test)]
 pub(crate) use self::log::{LEVELS, SPACES};
-pub(super) use self::log::{tell as tell_log, tells_only as is_log};
+pub(super) use self::log::{report as report_log, reports_only as is_log};
 pub(super) use self::write::exact;
 pub use self::write::write;
 pub use crate::metadata::write::WriteError;

@@ -29,7 +29,7 @@ impl<'v, 't> Properties<'v, 't> {
     }
 
     /// The same, of an object whose properties had other names in drafts of CTF 2, which
-    /// traces still have: `drafts` tells these names and today's.
+    /// traces still have: `drafts` lists these names with today's.
     pub(super) fn with_drafts(
         value: &'v Value<'t>,
         owner: &'static str,

@@ -69,7 +69,7 @@ pub(super) enum Class {
 /// An integer.
 #[derive(Debug)]
 pub(super) struct Integer {
-    /// How it lies in a packet; `None` of one whose length varies.
+    /// Its layout in a packet; `None` if its length varies.
     pub(super) layout: Option<BitLayout>,
     pub(super) signed: bool,
     pub(super) base: Base,
@@ -92,10 +92,10 @@ pub(super) struct Range {
     pub(super) span: Span,
 }
 
-/// Where the field is that tells a length or selects (CTF2-SPEC-2.0, "field location").
+/// Where the field is that gives a length or selects (CTF2-SPEC-2.0, "field location").
 #[derive(Debug)]
 pub(super) struct Location {
-    /// The scope at whose structure the way begins; `None` of one that begins at the
+    /// The scope at whose structure the path begins; `None` if it begins at the
     /// structure around.
     pub(super) origin: Option<Scope>,
     /// How many structures to go out before.

@@ -10,7 +10,7 @@ use super::names::Names;
 use crate::class::{FieldClass, FieldPath, Selector, Step, VariantOption};
 use crate::metadata::tsdl;
 
-/// Gives the selectors of a scope's variants labels for all options. Options whose label stands
+/// Adds labels for all options to the selectors of a scope's variants. Options whose label stands
 /// for something else have another name.
 pub(super) fn settle(
     classes: &mut [Option<FieldClass>; 6],

@@ -266,7 +266,7 @@ impl Fields<'_, '_> {
         (self.from, self.to) == (Dialect::Ctf18, Dialect::Ctf18)
     }
 
-    /// A bit field whose unit would align the structure in RFC v1.1 further than it is, without
+    /// A bit field whose unit would increase the alignment of the structure in RFC v1.1, without
     /// that unit.
     fn without_unit(
         &mut self,

@@ -5,11 +5,11 @@ use kymo_model::Scope;
 use super::log::{Log, Rule};
 use crate::class::{BitLayout, FieldClass, Member, Role, TraceClass};
 
-/// How many members at the beginning of the RFC's packet headers are told of a packet itself:
+/// How many members at the beginning of the RFC's packet headers describe a packet itself:
 /// `magic` and `session_id`.
 const OF_HEADER: usize = 2;
 
-/// The model with packet headers and packet contexts. Each packet tells the number of its stream, and
+/// The model with packet headers and packet contexts. Each packet states the number of its stream, and
 /// where there are several stream classes its own, in 64 bits each, so that what follows is as
 /// aligned as before.
 pub(super) fn split(model: &TraceClass, log: &mut Log) -> TraceClass {
@@ -34,7 +34,7 @@ pub(super) fn split(model: &TraceClass, log: &mut Log) -> TraceClass {
         if model.streams.len() > 1 {
             number("stream_id", Role::StreamClassId);
         }
-        // In RFC v1.1, the name of the file tells it.
+        // In RFC v1.1, the name of the file states it.
         number("stream_instance_id", Role::StreamId);
     }
     let structure = |members: Vec<Member>| {

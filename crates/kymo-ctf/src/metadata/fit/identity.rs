@@ -169,7 +169,7 @@ pub(super) fn name_unknown(event: &mut EventRecordClass, log: &mut Log) {
     });
 }
 
-/// Fits what is said of an event class. `is_tsdl` tells whether it was read in CTF 1.8.
+/// Fits what is said of an event class. `is_tsdl` says whether it was read in CTF 1.8.
 pub(super) fn event(
     event: &mut EventRecordClass,
     dialect: Dialect,
@@ -177,7 +177,7 @@ pub(super) fn event(
     log: &mut Log,
 ) -> Result<(), FitError> {
     if dialect == Dialect::Ctf2 {
-        return ctf2::tell_log(event)
+        return ctf2::report_log(event)
             .map_err(|what| log.error(what, "remove the attributes of one of them"));
     }
     event.emf_uri = (event.emf_uri.take())

@@ -23,7 +23,7 @@ pub(super) fn labels_of(flags: &[Flag], size: u32) -> Labels {
     cleaned(&labels, false).unwrap_or(labels)
 }
 
-/// The labels that can be written, where that is not all of them as they are: in quotes nothing
+/// The labels that can be written, or `None` if all can be written as they are: in quotes nothing
 /// stands for a zero character, a label is one whatever its ranges, and ranges have values.
 pub(super) fn cleaned(labels: &Labels, signed: bool) -> Option<Labels> {
     let mut cleaned: Vec<Mapping> = Vec::with_capacity(labels.mappings().len());
@@ -57,7 +57,7 @@ pub(super) fn cleaned(labels: &Labels, signed: bool) -> Option<Labels> {
 ///
 /// # Errors
 ///
-/// If there is no such number.
+/// If there are not enough such numbers.
 pub(super) fn apart(
     options: &[VariantOption],
     signed: bool,
@@ -103,7 +103,7 @@ pub(super) fn apart(
 }
 
 /// Numbers that a selector of a size in bits does not reach and that select nothing: labels may stand
-/// for numbers which their integer cannot have. As many as there are options, or all that there are.
+/// for numbers that their integer cannot have. Returns one for each option, or all that exist.
 fn beyond(options: &[Vec<(u64, u64)>], signed: bool, bits: u32) -> Vec<u64> {
     let bits = bits.min(64);
     let number = |bits: u64| match signed {
@@ -158,7 +158,7 @@ pub(super) fn complement(ranges: &[(i128, i128)], low: i128, high: i128) -> Vec<
     rest
 }
 
-/// The labels as RFC v1.1 can tell them: value by value. Ranges of more values than there may be
+/// The labels as RFC v1.1 can express them: value by value. Ranges of more values than there may be
 /// in all are left out.
 pub(super) fn by_value(labels: &Labels, bits: u32) -> Labels {
     /// How many values an enumeration may have.
@@ -178,7 +178,7 @@ pub(super) fn by_value(labels: &Labels, bits: u32) -> Labels {
     for mapping in labels.mappings() {
         let mut ranges = Vec::new();
         for &(first, last) in &mapping.ranges {
-            // Values that the integer cannot have are no values.
+            // Values outside the range of the integer do not count.
             let (first, last) = ((first ^ flip).max(low), (last ^ flip).min(high));
             if first > last || last - first >= left {
                 continue;

@@ -1,4 +1,4 @@
-//! What fitting tells: what differs and where, and what has no equal.
+//! What fitting reports: what differs and where, and what has no equivalent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub struct Place {
     pub stream: Option<u64>,
     /// Number and name of the event class; `None` of what is not of one alone.
     pub event: Option<(u64, Option<Arc<str>>)>,
-    /// The scope of the field; `None` of what is no field.
+    /// The scope of the field; `None` if it does not concern a field.
     pub scope: Option<Scope>,
     /// The names from the scope to the field, joined by dots; empty of the scope itself.
     pub path: String,
@@ -71,19 +71,19 @@ pub enum Rule {
     HalfAsSingle,
     /// Text is UTF-8 that ends with a zero byte.
     TextAsUtf8,
-    /// A BLOB is an array of bytes; its media type is not told.
+    /// A BLOB is an array of bytes; its media type is not stated.
     BlobAsArray,
     /// The UUID of the metadata is a BLOB.
     UuidAsBlob,
     /// A length within its array is a field before it.
     LengthAsField,
-    /// The length of an array, which another field tells, lies before its elements too.
+    /// The length of an array, which another field gives, lies before its elements too.
     LengthRepeated,
     /// A floating point number is an integer of the same bits.
     FloatAsBits,
-    /// The base in which an integer is shown is not told.
+    /// The base in which an integer is shown is not stated.
     BaseLost,
-    /// Labels stand for values, of which there are only so many, and not for ranges.
+    /// Labels stand for values, whose number is limited, and not for ranges.
     LabelsByValue,
     /// The context of an event class is a member of its payload, the first one.
     ContextAsMember,
@@ -117,13 +117,13 @@ pub enum Rule {
         /// The name now.
         to: String,
     },
-    /// A field is not told to be what it is, only shown.
+    /// The role of a field is not stated: the field is only shown.
     RoleLost(Role),
     /// Something has no place: this.
     Lost(&'static str),
     /// Something is an entry of the environment: this, under a name.
     InEnvironment(&'static str, &'static str),
-    /// The clock of a stream class without times is not told.
+    /// The clock of a stream class without times is not described.
     Clock,
     /// Packet headers of RFC v1.1 are packet headers and packet contexts, with sizes in bits.
     Headers,

@@ -1,7 +1,7 @@
 //! What a dialect can hold of a class model, and what becomes of the rest.
 //!
 //! [`fit`] makes of a model one that [`write`](super::write::write) can write in a dialect, and
-//! tells what differs. Where the dialect can describe the bits as they are, they stay as they are;
+//! reports what differs. Where the dialect can describe the bits as they are, they stay as they are;
 //! else the same values get another encoding; what has no equal is an error. docs/ctf-dialects.md
 //! has the rules as people read them.
 //!
@@ -12,7 +12,7 @@
 //!
 //! # What a writer finds changed
 //!
-//! The tree of fields stays as it is, member by member, but for these, which [`Rule`]s tell:
+//! The tree of fields stays as it is, member by member, but for these changes, which [`Rule`]s name:
 //!
 //! | in the model | fitted |
 //! |---|---|
@@ -145,8 +145,9 @@ impl<'a> Fit<'a> {
         }
         trace.packet_header = self.scopes.new[Scope::PacketHeader as usize].take();
         self.log.place = Place::default();
-        let tells = (trace.packet_header.as_ref()).is_some_and(|h| h.has_role(Role::StreamClassId));
-        if trace.streams.len() > 1 && !tells && self.dialect == Dialect::Ctf18 {
+        let reports =
+            (trace.packet_header.as_ref()).is_some_and(|h| h.has_role(Role::StreamClassId));
+        if trace.streams.len() > 1 && !reports && self.dialect == Dialect::Ctf18 {
             return Err(self.log.error(
                 "several stream classes, and packets do not have the number of theirs",
                 "give the packet header an integer with the role of a stream class's number, or \

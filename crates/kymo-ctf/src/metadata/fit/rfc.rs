@@ -15,7 +15,7 @@ use crate::class::{Dialect, EventRecordClass, FieldClass, Member, Role, StreamCl
 use crate::metadata::rfc::{Alignment, Fixed, write};
 use crate::metadata::tsdl::names;
 
-/// The largest event number that short event headers of type 1 tell.
+/// The largest event number that short event headers of type 1 can hold.
 const FEW: u64 = 30;
 /// The most bytes of a section's name that are taken over: file systems have names of 255 bytes,
 /// and numbers come behind it.
@@ -65,7 +65,7 @@ fn clock() -> Clock {
     }
 }
 
-/// Tells what of the trace has no place.
+/// Logs the parts of the trace that have no place.
 fn lost(model: &TraceClass, log: &mut Log) {
     for (is_lost, what) in [
         (model.namespace.is_some(), "the name space"),
@@ -83,8 +83,8 @@ fn lost(model: &TraceClass, log: &mut Log) {
     }
 }
 
-/// Tells which fields of a header or packet context have no place: all that have no role, and
-/// those that tell what the names of files tell.
+/// Logs the fields of a header or packet context that have no place: all that have no role, and
+/// those that state what the names of files state.
 fn lost_fields(scope: Scope, class: Option<&FieldClass>, log: &mut Log) {
     fn visit(class: &FieldClass, log: &mut Log) {
         match class {
@@ -217,7 +217,7 @@ impl<'a> Section<'_, 'a> {
         free
     }
 
-    /// Tells what becomes of the times of a stream class.
+    /// Logs what becomes of the times of a stream class.
     fn times(&mut self, stream: &StreamClass) {
         let clock = stream.clock.and_then(|clock| self.model.clocks.get(clock));
         let has_times = (stream.event_header.as_ref())
@@ -231,11 +231,11 @@ impl<'a> Section<'_, 'a> {
         if counts(clock) != counts(&plain) {
             self.log.note(Rule::Nanoseconds);
         }
-        let is_told = clock.origin != Origin::Unknown
+        let is_reported = clock.origin != Origin::Unknown
             || clock.name.as_deref() != Some("default")
             || clock.uid.is_some()
             || clock.description.is_some();
-        if is_told {
+        if is_reported {
             self.log.note(Rule::Lost("what is said of the clock"));
         }
     }

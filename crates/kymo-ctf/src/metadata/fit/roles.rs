@@ -1,4 +1,4 @@
-//! What fields are for: TSDL tells it by their names, CTF 2 in some scopes only.
+//! What fields are for: TSDL expresses it by their names, CTF 2 in some scopes only.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::names::Names;
 use crate::class::{FieldClass, Member, Role, StreamClass};
 use crate::metadata::tsdl::names;
 
-/// Whether a field of a stream class is a time, so that TSDL can tell the class's clock.
+/// Whether a field of a stream class is a time, so that TSDL can specify the class's clock.
 pub(super) fn has_time(stream: &StreamClass) -> bool {
     [&stream.packet_context, &stream.event_header]
         .into_iter()
@@ -114,7 +114,7 @@ pub(super) fn parts_mut(class: &mut FieldClass) -> Vec<(Option<Arc<str>>, &mut F
     }
 }
 
-/// Gives the fields of one scope the names by which TSDL tells what they are, and to no others.
+/// Gives the names by which TSDL identifies roles to the fields of one scope that have them, and to no others.
 pub(super) struct Named<'l> {
     pub(super) scope: Scope,
     /// Whether the fields have names of TSDL already.
@@ -290,7 +290,7 @@ impl Named<'_> {
                 lost.push(role);
             }
         }
-        // A packet's end is told by its name alone.
+        // A packet's end is identified by its name alone.
         if named == Some(Role::PacketEndTimestamp) && std::mem::take(&mut is_time) {
             lost.push(Role::DefaultClockTimestamp);
         }
@@ -304,7 +304,7 @@ impl Named<'_> {
         refuse_signed(class, self.log)
     }
 
-    /// Tells that a field has lost a role; `other` is what it has.
+    /// Reports that a field has lost a role; `other` is the one that it has.
     fn lose(&mut self, role: Role, other: Option<Role>) -> Result<(), FitError> {
         let is_needed = matches!(
             (self.scope, role),
@@ -313,9 +313,10 @@ impl Named<'_> {
                 | (Scope::PacketContext, Role::PacketContentLength)
                 | (Scope::EventHeader, Role::EventClassId)
         );
-        // Packets of which only the size is told are full.
-        let is_told = role == Role::PacketContentLength && other == Some(Role::PacketTotalLength);
-        if is_needed && !is_told {
+        // Packets that state only their size are full.
+        let is_reported =
+            role == Role::PacketContentLength && other == Some(Role::PacketTotalLength);
+        if is_needed && !is_reported {
             return Err(self.log.error(
                 "a field with the size of a packet or the number of a class, where no name can \
                  express that",
@@ -335,7 +336,7 @@ impl Named<'_> {
     }
 
     /// Whether a member without a role would have one by its name. In a model that had no such
-    /// names, none of another type has one either: other readers refuse it.
+    /// names, a member of another type does not have one either, because other readers reject it.
     fn is_taken_for_role(&self, member: &Member, is_top: bool, is_first: bool) -> bool {
         let place = names::Place {
             scope: self.scope,
@@ -352,7 +353,7 @@ impl Named<'_> {
         }
     }
 
-    /// Whether an integer that is no time would be one by its name.
+    /// Whether an integer that is not a time would be one by its name.
     fn is_taken_for_time(&self, name: &str, class: &FieldClass) -> bool {
         let roles = class.roles();
         let is_unsigned = matches!(class, FieldClass::Integer { style, .. } if !style.signed);

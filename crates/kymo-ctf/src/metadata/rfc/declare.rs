@@ -55,7 +55,7 @@ impl Base {
                 };
                 let digits = digits.strip_suffix("_t")?;
                 let bits = digits.parse().ok().filter(|bits| (1..=64).contains(bits))?;
-                // There is no second way to write a number.
+                // A number can be written in only one way.
                 (!digits.starts_with('0')).then_some(Self::Predefined { bits, signed })?
             }
         })

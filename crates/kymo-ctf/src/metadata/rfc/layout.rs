@@ -4,7 +4,7 @@
 //!
 //! | byte | size | field |
 //! |---|---|---|
-//! | 0 | 4 | magic number 0xC1FC1FC1; which way round it is tells the native byte order |
+//! | 0 | 4 | magic number 0xC1FC1FC1; its byte order is the native byte order |
 //! | 4 | 4 | number of the session |
 //! | 8, 12 | 4, 4 | size of the content, and of the packet with its padding, in bytes, each with this header |
 //! | 16 | 4 | checksum of the content |

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told_with_its_place() {
+    fn damage_is_reported_with_its_place() {
         let good = packet("text", 4, ByteOrder::Little);
         for (at, bytes, found, expected) in [
             (
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn secured_packets_that_cannot_be_opened_are_told() {
+    fn secured_packets_that_cannot_be_opened_are_reported() {
         let first = packet("one ", 0, ByteOrder::Little);
         for (scheme, found, expected) in [
             (

@@ -68,7 +68,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A block, whose keyword is the current token; `inner` are the keywords of blocks that
+    /// Parses a block, whose keyword is the current token; `inner` are the keywords of blocks that
     /// it may hold, beside types.
     fn block(&mut self, kind: BlockKind, inner: &[&str]) -> Result<Block, Diagnostic> {
         self.tokens.count()?;

@@ -1,7 +1,7 @@
 //! The class model as metadata of RFC v1.1.
 //!
 //! Every type is written where it is used, with all that it is, so that nothing depends on types
-//! which need no declaration. Only whether headers are packed or aligned, a declaration tells.
+//! which need no declaration. Only whether headers are packed or aligned is specified by a declaration.
 
 use kymo_machine::ByteOrder;
 

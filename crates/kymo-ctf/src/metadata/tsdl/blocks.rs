@@ -532,7 +532,7 @@ impl Lowering<'_> {
     }
 
     /// Position of the stream that an event belongs to: where there is only one, it need
-    /// not be said, and where there is none, one without any structure is meant.
+    /// not be specified, and if there is none, a stream without any structure is assumed.
     fn stream_of(
         &mut self,
         block: &Block,
@@ -558,7 +558,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// Checks that packets tell their stream class and events their event class, where
+    /// Checks that packets state their stream class and events their event class, where
     /// there are several.
     fn check(&mut self, packet_header: Option<&FieldClass>) -> Result<(), Diagnostic> {
         if let [_, second, ..] = &*self.streams

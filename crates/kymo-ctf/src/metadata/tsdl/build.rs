@@ -1,7 +1,7 @@
 //! From types to field classes: references to fields resolved, roles given.
 //!
 //! A type may be used in many places, and means something else in each of them: its `len`
-//! lies elsewhere, `timestamp` tells the time in an event's header only. So every use
+//! lies elsewhere, `timestamp` is the time in an event's header only. So every use
 //! makes field classes of its own. How many there may be in all is limited, since types
 //! that use each other twice could make any number out of little text.
 
@@ -62,12 +62,12 @@ struct Place<'a> {
     name: Option<&'a str>,
     /// Whether it is an option of a variant.
     is_option: bool,
-    /// To whom errors point.
+    /// Where errors point.
     span: Span,
 }
 
 impl<'a> Builder<'a> {
-    /// Makes the field class of a scope, whose structure `roots` must hold already.
+    /// Builds the field class of a scope, whose structure `roots` must already hold.
     pub(super) fn scope(
         shared: &'a mut Shared,
         roots: &'a Roots,

@@ -104,7 +104,7 @@ impl<'a> Types<'a> {
         })
     }
 
-    /// Whether the words that are no type are one, the name of a field and what comes behind a
+    /// Whether the words that are not a type are a type, a field name and what follows a
     /// `;` that is missing.
     fn missing_semicolon(&self, name: &str, words: &[Span]) -> Option<Diagnostic> {
         /// No type has a name of more words.
@@ -240,7 +240,7 @@ impl<'a> Types<'a> {
         })
     }
 
-    /// Arrays of `element`, as many as there are lengths.
+    /// Arrays of `element`, one for each length.
     fn arrays(
         &mut self,
         mut element: Rc<Type>,

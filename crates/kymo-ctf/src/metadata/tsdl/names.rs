@@ -52,7 +52,7 @@ pub(in crate::metadata) fn is_keyword(word: &str) -> bool {
     is_of_grammar(word) || OF_TYPES.contains(&word)
 }
 
-/// Whether text is a word of the language that is no keyword.
+/// Whether text is a word of the language and not a keyword.
 pub(in crate::metadata) fn is_name(text: &str) -> bool {
     lexer::is_word(text) && !is_keyword(text)
 }
@@ -91,8 +91,8 @@ pub(in crate::metadata) fn without_zeros(text: &str) -> String {
 }
 
 /// What may be declared for the option of a variant that people see as `name`. Which one, the label
-/// tells that selects it: label and option are the same word, underscores included. `is_other`
-/// tells whether another option has a name.
+/// that selects it determines: label and option are the same word, underscores included. `is_other`
+/// returns whether another option has a name.
 pub(in crate::metadata) fn declared_options(
     name: &str,
     is_other: impl Fn(&str) -> bool,
@@ -201,7 +201,7 @@ pub(in crate::metadata) fn role(place: Place<'_>, bits: u32) -> Option<Role> {
     is_there.then_some(role)
 }
 
-/// Whether a member of any type has a name that tells a role in its place.
+/// Whether a member of any type has a name that stands for a role in its place.
 pub(in crate::metadata) fn is_known(place: Place<'_>) -> bool {
     ROLES.iter().any(|(scope, name, _, reach)| {
         (*scope, *name) == (place.scope, place.name) && (place.is_top || *reach == Reach::Anywhere)

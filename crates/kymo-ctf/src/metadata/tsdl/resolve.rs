@@ -68,7 +68,7 @@ impl Type {
     }
 }
 
-/// That there is no such field.
+/// Reports an unknown field.
 pub(super) fn unknown(name: &Name) -> Diagnostic {
     Diagnostic::error(format!("unknown field `{}`", name.value))
         .at(name.span, "expected a field that comes before this one")
@@ -269,7 +269,7 @@ impl<'a> Resolver<'_, 'a> {
         })
     }
 
-    /// What a name means in a structure on the way, of whose fields the first few are visible;
+    /// What a name means in a structure on the way, of which only the first few fields are visible;
     /// and the field of that name that does not come before the place.
     fn among(
         &mut self,

@@ -67,7 +67,7 @@ pub(super) struct Enumeration {
 }
 
 impl Enumeration {
-    /// The ranges of a label, as bits; empty where there is no such label.
+    /// The ranges of a label, as bits; empty if there is no such label.
     pub(super) fn ranges(&self, label: &str) -> &[(u64, u64)] {
         self.positions
             .get(label)
@@ -116,7 +116,7 @@ pub(super) struct Visible {
 /// The members of a structure or the options of a variant.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
-    /// Tells the pairs of braces of a text apart.
+    /// Distinguishes the pairs of braces of a text.
     pub(super) body: usize,
     fields: Vec<Field>,
     positions: HashMap<String, usize>,

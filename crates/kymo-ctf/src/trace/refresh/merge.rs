@@ -132,7 +132,7 @@ impl Merge<'_> {
         events
     }
 
-    /// Takes away the packets of files that are gone, and tells what has changed.
+    /// Removes the packets of files that are gone, and reports what has changed.
     pub(super) fn finish(mut self, stream: usize, refreshed: &mut Refreshed) {
         let is_gone = |packet: &Packet| self.gone.get(packet.file as usize) == Some(&true);
         let rows = || {

@@ -1,4 +1,4 @@
-//! Clocks that are narrow, or that packets do not tell, and what tracers get wrong.
+//! Clocks that are narrow, or that packets do not state, and what tracers get wrong.
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn events_without_any_time_begin_with_the_clock_at_zero() {
 }
 
 #[test]
-fn times_that_go_back_are_told_once_for_a_stream() {
+fn times_that_go_back_are_reported_once_for_a_stream() {
     let packets = [
         Packet::new(0, 50, 60, &[(55, 1)]),
         Packet::new(0, 20, 30, &[(25, 2)]),

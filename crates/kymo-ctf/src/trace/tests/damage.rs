@@ -1,4 +1,4 @@
-//! Damage is told once, with its place, and does not hide what is whole.
+//! Damage is reported once, with its place, and does not hide what is whole.
 
 use proptest::prelude::*;
 
@@ -129,7 +129,7 @@ fn zeros_after_the_last_packet_are_one_warning() {
 }
 
 #[test]
-fn another_magic_number_or_trace_is_told_and_decoded() {
+fn another_magic_number_or_trace_is_reported_and_decoded() {
     let packets = [
         good(0),
         Packet {
@@ -208,7 +208,7 @@ fn the_next_packet_is_one_of_the_trace_with_possible_sizes() {
     assert_eq!(codes(&trace), [FaultCode::PacketSize]);
     assert_eq!(events(&trace, 0), [(1, 1), (2, 2), (61, 1), (62, 2)]);
 
-    // Without a magic number, packets cannot be told from other bytes.
+    // Without a magic number, packets cannot be distinguished from other bytes.
     let plain = USUAL.replace("u32 magic", "u32 other");
     let trace = one_file(&plain, bytes_of(&packets));
     assert_eq!(codes(&trace), [FaultCode::PacketSize]);
@@ -242,7 +242,7 @@ fn a_packet_that_another_one_cuts_off() {
 }
 
 #[test]
-fn faults_in_events_are_told_with_their_place() {
+fn faults_in_events_are_reported_with_their_place() {
     let mut bytes = good(0).bytes();
     // The second event is of the class `text`, with more bytes than there are.
     bytes[HEAD_BYTES + 3] = 1;
@@ -256,7 +256,7 @@ fn faults_in_events_are_told_with_their_place() {
         (Some(0), Some(1), Some("payload.bytes[]"))
     );
     assert_eq!(report.offset as usize, HEAD_BYTES + 6);
-    // The same, where nobody knows the event.
+    // The same with an unknown event.
     assert_eq!(trace.report(chunk, None, fault.unwrap()), report);
     assert_eq!(
         report.to_string(),
@@ -312,7 +312,7 @@ fn no_number_of_tiny_packets_is_too_large() {
     }
 }
 
-/// A packet of one byte can hardly be told in less; but all that it says has little room in it.
+/// A packet of one byte can hardly be stored in less; but all that it says fits in few bits.
 #[test]
 fn the_smallest_packets_take_little_more_memory_than_their_file() {
     let metadata = "
@@ -357,7 +357,7 @@ fn more_streams_than_anybody_has() {
 }
 
 #[test]
-fn of_very_many_faults_some_are_told() {
+fn of_very_many_faults_some_are_reported() {
     let bad = Packet {
         total: Some(0),
         ..good(20)

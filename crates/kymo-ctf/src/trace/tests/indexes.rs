@@ -1,4 +1,4 @@
-//! Index files: used when right, else told and done without.
+//! Index files: used if right, otherwise reported and ignored.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn indexed_with(metadata: &str, data: Vec<u8>, index: Vec<u8>, options: &Options
 }
 
 /// What a trace says of its packets.
-fn told(trace: &Trace) -> String {
+fn reported(trace: &Trace) -> String {
     let packets: Vec<_> = trace.packets(0).collect();
     let chunks: Vec<_> = trace.chunks(0).collect();
     format!("{packets:?} {chunks:?}")
@@ -63,11 +63,11 @@ fn told(trace: &Trace) -> String {
 #[test]
 fn an_index_says_what_the_packets_say() {
     let data = bytes_of(&packets());
-    let scanned = told(&usual(&[("file", data.clone())]));
+    let scanned = reported(&usual(&[("file", data.clone())]));
     for (minor, extra) in [(1, 0), (1, 8), (2, 16), (0, 0)] {
         let trace = indexed(USUAL, data.clone(), index(&packets(), minor, extra));
         assert_eq!(trace.faults(), []);
-        assert_eq!(told(&trace), scanned, "version 1.{minor}");
+        assert_eq!(reported(&trace), scanned, "version 1.{minor}");
     }
 }
 
@@ -76,7 +76,7 @@ fn with_an_index_packets_are_not_touched() {
     let mut data = bytes_of(&packets());
     let second = packets()[0].bytes().len();
     data[second + 20] = 99;
-    // The stream class of the second packet is unknown: nobody looked at it while opening...
+    // The stream class of the second packet is unknown: it was not checked while opening...
     let trace = indexed(USUAL, data.clone(), index(&packets(), 1, 0));
     assert_eq!(trace.faults(), []);
     assert_eq!(trace.chunk_count(0), 3);
@@ -102,7 +102,7 @@ fn with_an_index_packets_are_not_touched() {
 #[test]
 fn an_index_of_an_unknown_format_is_ignored() {
     let data = bytes_of(&packets());
-    let scanned = told(&usual(&[("file", data.clone())]));
+    let scanned = reported(&usual(&[("file", data.clone())]));
     let right = index(&packets(), 1, 0);
     let mut later = right.clone();
     later[7] = 2;
@@ -110,7 +110,7 @@ fn an_index_of_an_unknown_format_is_ignored() {
     for (index, why) in [(later, "version 2.1"), (other, "begins with 0x616e6f74")] {
         let trace = indexed(USUAL, data.clone(), index);
         assert_eq!(trace.faults(), []);
-        assert_eq!(told(&trace), scanned);
+        assert_eq!(reported(&trace), scanned);
         assert!(trace.files()[0].index.is_none());
         let [note] = trace.notes() else {
             panic!("{:?}", trace.notes());
@@ -121,9 +121,9 @@ fn an_index_of_an_unknown_format_is_ignored() {
 }
 
 #[test]
-fn a_wrong_index_is_told_and_done_without() {
+fn a_wrong_index_is_reported_and_done_without() {
     let data = bytes_of(&packets());
-    let scanned = told(&usual(&[("file", data.clone())]));
+    let scanned = reported(&usual(&[("file", data.clone())]));
     let right = index(&packets(), 1, 0);
     let changed = |at: usize, byte: u8| {
         let mut index = right.clone();
@@ -163,7 +163,7 @@ fn a_wrong_index_is_told_and_done_without() {
             fault.message
         );
         assert!(fault.file.ends_with("file.idx") && fault.code.is_warning());
-        assert_eq!(told(&trace), scanned);
+        assert_eq!(reported(&trace), scanned);
     }
 }
 
@@ -180,7 +180,7 @@ fn truncated_data_does_not_make_its_index_wrong() {
 }
 
 #[test]
-fn an_index_that_is_wrong_in_the_middle_is_told_where_it_matters() {
+fn an_index_that_is_wrong_in_the_middle_is_reported_where_it_matters() {
     let data = bytes_of(&packets());
     let right = index(&packets(), 1, 0);
     // The content size and the time at the beginning of the second packet.
@@ -232,8 +232,8 @@ fn compared(at: usize, flip: u8, is_index: bool) -> Trace {
 }
 
 #[test]
-fn what_packets_say_otherwise_than_a_right_index_is_told_if_asked_for() {
-    let right = told(&indexed(
+fn what_packets_say_otherwise_than_a_right_index_is_reported_if_asked_for() {
+    let right = reported(&indexed(
         USUAL,
         bytes_of(&packets()),
         index(&packets(), 1, 0),
@@ -261,7 +261,7 @@ fn what_packets_say_otherwise_than_a_right_index_is_told_if_asked_for() {
         assert_eq!((fault.code, fault.field.as_deref()), (code, Some(field)));
         assert_eq!((fault.offset, fault.packet), (second, Some(1)));
         // What is read, and believed, is what the index says.
-        assert_eq!(told(&trace), right, "{field}");
+        assert_eq!(reported(&trace), right, "{field}");
         let (head, is_other) = trace.head(0, 1).unwrap();
         assert_eq!(is_other, code == FaultCode::Index, "{field}");
         let expected = (Some(2), Some((30, 64)), Some((0, 8)), Some((8, 8)));
@@ -293,6 +293,6 @@ fn of_an_index_and_a_packet_that_one_is_believed_which_fits_the_others() {
         assert_eq!(found, (Some((30, 64)), Some((0, 8)), Some((8, 8))));
         assert_eq!(trace.chunk(0, 1).unwrap().end, Some(30));
     }
-    // What whoever reads the packet is told, is not told twice.
+    // A fault that reading the packet reports is not reported twice.
     assert_eq!(compared(8 * 3 + 7, 1, true).faults(), []);
 }

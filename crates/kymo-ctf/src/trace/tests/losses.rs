@@ -1,4 +1,4 @@
-//! RFC v1.1: what was lost, as counters of streams or of whole sections tell.
+//! RFC v1.1: what was lost, according to counters of streams or of whole sections.
 
 use kymo_model::Lost;
 

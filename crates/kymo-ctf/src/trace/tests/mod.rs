@@ -203,7 +203,7 @@ fn walk(trace: &Trace, stream: usize, chunk: usize) -> (Vec<(u64, Vec<u64>)>, Op
     }
 }
 
-/// Ticks and numbers of all events of a stream, none of which is damaged.
+/// Ticks and numbers of all events of an undamaged stream.
 fn events(trace: &Trace, stream: usize) -> Vec<(u64, u64)> {
     let chunks = 0..trace.chunk_count(stream);
     let walked = chunks.flat_map(|chunk| {

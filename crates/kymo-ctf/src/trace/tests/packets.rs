@@ -1,4 +1,4 @@
-//! Finding packets, and what is told of them.
+//! Finding packets, and what is reported about them.
 
 use super::*;
 
@@ -107,7 +107,7 @@ fn each_size_stands_for_the_other() {
 }
 
 #[test]
-fn what_packets_say_for_readers_only_is_told_apart() {
+fn what_packets_say_for_readers_only_is_distinguished() {
     let trace = usual(&[("file", Packet::new(0, 1, 2, &[]).bytes())]);
     let schema = &trace.streams()[0].packet_schema;
     let fields = (0..schema.fields().len() as u32).map(FieldId);
@@ -147,7 +147,7 @@ fn lost_events_and_packets_are_counted() {
     assert_eq!(lost(0), (None, None));
     assert_eq!(lost(1), (None, None));
     assert_eq!(lost(2), (Some((10, 30, 40)), Some((2, 30, 35))));
-    // A number that comes twice is no gap.
+    // A duplicate number is not a gap.
     assert_eq!(lost(3), (None, None));
     assert_eq!(lost(4), (None, Some((197, 50, 50))));
     assert_eq!(lost(5), (Some((255, 60, 70)), None));

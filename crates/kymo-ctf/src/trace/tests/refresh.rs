@@ -65,9 +65,9 @@ fn values(trace: &Trace, stream: usize) -> Vec<u64> {
 /// What a trace that is opened now says of its streams.
 fn is_as_opened(trace: &Trace, directories: &[PathBuf]) {
     let anew = Trace::open(directories, &Options::default()).unwrap();
-    let told = |of: &Trace| -> Vec<_> {
+    let reported = |of: &Trace| -> Vec<_> {
         let streams = 0..of.streams().len();
-        let told = streams.map(|stream| {
+        let reported = streams.map(|stream| {
             let chunks = of.chunks(stream);
             let chunks = chunks.map(|chunk| {
                 let times = (chunk.begin, chunk.end, chunk.begin_time, chunk.end_time);
@@ -79,11 +79,11 @@ fn is_as_opened(trace: &Trace, directories: &[PathBuf]) {
                 values(of, stream),
             )
         });
-        let mut told: Vec<_> = told.filter(|told| !told.1.is_empty()).collect();
-        told.sort_by_key(|told| told.0);
-        told
+        let mut reported: Vec<_> = reported.filter(|reported| !reported.1.is_empty()).collect();
+        reported.sort_by_key(|reported| reported.0);
+        reported
     };
-    assert_eq!(told(trace), told(&anew));
+    assert_eq!(reported(trace), reported(&anew));
     let codes = |of: &Trace| {
         let faults = of.faults().iter();
         faults
@@ -164,7 +164,7 @@ fn a_stream_goes_on_in_another_file_and_the_oldest_vanish() {
     assert_eq!(trace.chunk(0, 2).unwrap().begin, Some(20));
     assert_eq!(values(&trace, 0), [2, 102, 3, 103, 4, 104, 5, 105, 6, 106]);
     is_as_opened(&trace, std::slice::from_ref(&dir));
-    // Cut off in place, and written anew.
+    // Truncated in place, and rewritten.
     write(&dir, "a_1", &packets(0, 7..8));
     let vanished = Change::Vanished { before: at(4, 0) };
     assert_eq!(

@@ -1,4 +1,4 @@
-//! RFC v1.1: sections told by names of files, fixed headers.
+//! RFC v1.1: sections identified by names of files, fixed headers.
 
 use kymo_machine::ByteOrder;
 use kymo_time::Timestamp;
@@ -89,7 +89,7 @@ const SECTIONS: &str = "trace { major = 1; minor = 1; }
     event { name = e; id = 3; section = many_1; fields = x; }
 ";
 
-/// A trace with plain metadata, whose byte order the first file tells.
+/// A trace with plain metadata, whose byte order is determined by the first file.
 pub(super) fn rfc(declarations: &str, files: &[(&str, Vec<u8>)]) -> Trace {
     let text = format!("{SECTIONS}{declarations}");
     let native = || {
@@ -253,7 +253,7 @@ fn headers_of_type_2() {
 }
 
 #[test]
-fn names_of_files_tell_sections_and_cpus() {
+fn names_of_files_report_sections_and_cpus() {
     let packet = |id| Rfc::new(id, 0, 0, &[0, 0, 0, 0, 3, 0, 9]).bytes();
     let files = [
         "many", "many_0", "many_00", "many_1", "many_1_5", "many_2", "many_x", "man_1", "many_",
@@ -354,7 +354,7 @@ fn bits_that_are_left_of_the_last_byte_are_no_event() {
 }
 
 #[test]
-fn packets_of_other_sessions_are_told_and_decoded() {
+fn packets_of_other_sessions_are_reported_and_decoded() {
     let event = [0x03, 0, 0, 0, 7];
     let other = |count| Rfc {
         session: 43,
@@ -464,7 +464,7 @@ fn a_directory_may_have_its_metadata_by_cpu() {
     assert_eq!(named_events(&trace, 0), [("a".to_owned(), 1, 9)]);
     assert_eq!(codes(&trace), [FaultCode::TraceId]);
 
-    // Plain text: the first data stream file tells the byte order.
+    // Plain text: the first data stream file determines the byte order.
     write("metadata", SECTIONS.as_bytes()).unwrap();
     std::fs::remove_file(directory.path().join("metadata_0")).unwrap();
     let trace = Trace::open(&[directory.path().to_path_buf()], &Options::default()).unwrap();

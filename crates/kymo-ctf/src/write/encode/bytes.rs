@@ -72,7 +72,7 @@ impl Encode<'_> {
         self.scratch.text = converted;
     }
 
-    /// Puts text whose bytes are made; `op` is its instruction, before which its length may lie.
+    /// Writes text that is encoded already; `op` is its instruction, before which its length may lie.
     fn put_text(&mut self, op: usize, text: &[u8], encoding: Encoding, length: Option<Count>) {
         let there = text.len() as u64;
         self.inline_length(there);

@@ -1,4 +1,4 @@
-//! Arrays, optionals, variants, and what tells of them.
+//! Arrays, optionals, variants, and their lengths and selectors.
 
 use kymo_model::{FieldId, Visitor};
 
@@ -78,21 +78,21 @@ impl Encode<'_> {
         }
     }
 
-    /// Writes the number that comes next, where it was made only to tell something that follows
+    /// Writes the number that comes next, if it was made only to describe something that follows
     /// at once.
     pub(super) fn made_number(&mut self, value: u64) {
         let ops = &self.program.ops;
-        let is_told = |op: &Op| matches!(op, Op::Save { .. });
+        let is_reported = |op: &Op| matches!(op, Op::Save { .. });
         if self.lenient
             && self.next < self.end
             && self.number_bits().is_some()
-            && ops.get(self.next + 1).is_some_and(is_told)
+            && ops.get(self.next + 1).is_some_and(is_reported)
         {
             self.number(value, false);
         }
     }
 
-    /// Begins a structure that was made only for what comes now, and what tells of it.
+    /// Begins a structure that was made only for what comes now, and its length or selector.
     pub(super) fn made_struct(&mut self) -> bool {
         let ops = &self.program.ops[self.next..self.end.max(self.next)];
         let [Op::BeginStruct { .. }, number, Op::Save { .. }, rest @ ..] = ops else {
@@ -161,7 +161,7 @@ impl Encode<'_> {
         is_room
     }
 
-    /// Leaves the compound in hand, whose instructions have been carried out.
+    /// Leaves the current compound, whose instructions have been carried out.
     pub(super) fn leave(&mut self) {
         if let Some(frame) = self.scratch.frames.pop() {
             self.end = frame.outer_end;
@@ -189,7 +189,7 @@ impl Encode<'_> {
         in_made_struct
     }
 
-    /// Begins the optional or variant that comes next, whose selector is written.
+    /// Begins the next optional or variant, whose selector is written.
     pub(super) fn choose(&mut self, selected: Option<usize>, in_made_struct: bool) {
         if self.stop.is_some() {
             return;
@@ -212,20 +212,20 @@ impl Encode<'_> {
         };
         let options = &self.program.tables[table as usize];
         let Slot { value, filled } = self.scratch.slots[slot as usize];
-        let mut told = options.choice.of(value);
+        let mut reported = options.choice.of(value);
         if filled != 0 && self.scratch.fills.searching {
             let Some(needed) = options.choice.example(selected) else {
                 return self.fail(field, "no selector selects the option that is given");
             };
-            if told != selected && self.slot(slot, needed, field).is_none() {
+            if reported != selected && self.slot(slot, needed, field).is_none() {
                 return;
             }
-            if told == selected && self.slot(slot, value, field).is_none() {
+            if reported == selected && self.slot(slot, value, field).is_none() {
                 return;
             }
-            told = selected;
+            reported = selected;
         }
-        if told != selected {
+        if reported != selected {
             let name = |option: Option<usize>| match option {
                 Some(option) => format!("option {option}"),
                 None => "nothing".to_owned(),
@@ -235,7 +235,7 @@ impl Encode<'_> {
                 format!(
                     "{} is given, and its selector, {value}, selects {}",
                     name(selected),
-                    name(told)
+                    name(reported)
                 ),
             );
         }
@@ -261,7 +261,7 @@ impl Encode<'_> {
     }
 
     /// Whether a structure comes next that takes the place of a variant, as RFC v1.1 has it: of
-    /// sequences, whose lengths lie within them.
+    /// sequences whose lengths are inline.
     pub(super) fn is_choice_of_sequences(&self) -> bool {
         let following = self.program.ops.get(self.next + 1..self.end);
         matches!(

@@ -1,4 +1,4 @@
-//! What runs a decode program the other way: takes values in the order in which a reader tells
+//! Runs a decode program the other way: takes values in the order in which a reader reports
 //! them, and puts them where that reader will look for them.
 
 mod bytes;
@@ -127,7 +127,7 @@ pub(super) enum Expected {
 
 /// Puts values into a packet, as a program says.
 ///
-/// It takes them as a [`Visitor`] does; which field a value is for, its place in the order tells,
+/// It takes them as a [`Visitor`] does; the place of a value in the order determines its field,
 /// not the identifier it comes with. The first thing that is wrong stops it, and what comes after
 /// that is ignored.
 #[derive(Debug)]
@@ -294,8 +294,8 @@ impl<'e> Encode<'e> {
         false
     }
 
-    /// What the array or blob that comes next has for a length, as far as something else tells.
-    pub(super) fn told_length(&self) -> u64 {
+    /// The length of the array or blob that comes next, as far as something else gives it.
+    pub(super) fn reported_length(&self) -> u64 {
         match self.program.ops[self.next] {
             Op::Array { count, .. } | Op::Blob { length: count, .. } => match count {
                 Count::Static(count) => count,
@@ -306,9 +306,9 @@ impl<'e> Encode<'e> {
         }
     }
 
-    /// The option of the optional or variant that comes next, as its selector tells, and the
+    /// The option of the optional or variant that comes next, as its selector says, and the
     /// selector.
-    pub(super) fn told_option(&self) -> (Option<usize>, u64) {
+    pub(super) fn reported_option(&self) -> (Option<usize>, u64) {
         match self.program.ops[self.next] {
             Op::Optional { table, slot, .. } | Op::Variant { table, slot, .. } => {
                 let selector = self.scratch.slots[slot as usize].value;
@@ -321,7 +321,7 @@ impl<'e> Encode<'e> {
 
     /// The option that an optional or variant which comes next has by its selector, which is written.
     pub fn selected(&self) -> Option<usize> {
-        (self.next < self.end).then(|| self.told_option().0)?
+        (self.next < self.end).then(|| self.reported_option().0)?
     }
 
     /// Goes to the next instruction.
@@ -545,10 +545,10 @@ impl Visitor for Encode<'_> {
             return self.choose(present.then_some(0), in_made_struct);
         };
         // Where a dialect has no optionals, they are variants of an empty structure and the
-        // content: a selector that was given tells which is which, and one that is to be filled
+        // content: a selector that was given determines which is which, and one that is to be filled
         // in is not known yet.
         let option = match self.scratch.slots[slot as usize].filled {
-            0 => self.told_option().0,
+            0 => self.reported_option().0,
             _ => Some(usize::from(present)),
         };
         self.choose(option, in_made_struct);

@@ -341,7 +341,7 @@ impl Encode<'_> {
         });
     }
 
-    /// Puts an integer of more than 64 bits: `part` gives the 64 bits above so many.
+    /// Writes an integer of more than 64 bits: `part` returns the 64 bits from a bit position on.
     fn wide(&mut self, op: &WideOp, part: impl Fn(u32) -> u64) {
         self.last_filled = 0;
         let Some(fixed) = Fixed::of(&Op::Bits(op.place())) else {

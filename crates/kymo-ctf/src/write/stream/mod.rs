@@ -16,7 +16,7 @@ use super::encode::{Encode, Scratch, Stop};
 use super::encoder::{Encoder, EventId, StreamEncoder};
 use super::error::WriteError;
 use super::fields::Fields;
-use super::head::{Members, Told};
+use super::head::{Members, Reported};
 use super::sink::PacketSink;
 use crate::class::Dialect;
 use crate::decode::StreamDecoder;
@@ -67,7 +67,7 @@ pub struct StreamWriter<S> {
     packet_members: Members,
     header_members: Members,
     open: Option<Open>,
-    /// Ticks that a reader goes on from at the next packet, where that does not tell all of them.
+    /// Ticks that a reader goes on from at the next packet, where that does not contain all of them.
     carried: Option<u64>,
     /// Ticks of the event before.
     last: Option<u64>,
@@ -84,7 +84,7 @@ impl<S: PacketSink> StreamWriter<S> {
     ///
     /// # Errors
     ///
-    /// Where there is no such class.
+    /// If the class does not exist.
     pub fn new(
         encoder: &Arc<Encoder>,
         stream_class: usize,
@@ -146,7 +146,7 @@ impl<S: PacketSink> StreamWriter<S> {
         &mut self.sink
     }
 
-    /// Counts events that were lost: readers are told that it was within the packet in hand, or
+    /// Counts events that were lost: readers report them as lost within the packet in hand, or
     /// before it; of RFC v1.1 before the next one.
     pub fn discard(&mut self, events: u64) {
         self.discarded = self.discarded.wrapping_add(events);
@@ -194,7 +194,7 @@ impl<S: PacketSink> StreamWriter<S> {
         Ok(())
     }
 
-    /// Writes an event whose values are told as a reader tells a
+    /// Writes an event whose values are passed as a reader passes them to a
     /// [`Visitor`](kymo_model::Visitor); where that fails, the event is not written, and its error
     /// is the inner one.
     ///
@@ -330,9 +330,9 @@ impl<S: PacketSink> StreamWriter<S> {
             let limit = self.limit(&open);
             let before = self.buffer.mark();
             let is_late = open.events > 0 && self.is_beyond_end(&open, ticks);
-            let mut is_untold = is_late;
+            let mut is_unreported = is_late;
             let encoder = &*self.encoder;
-            let told = Told {
+            let reported = Reported {
                 id: encoder.class.streams[self.stream_class].events[class.event].id,
                 ticks,
                 clock: open.now,
@@ -348,8 +348,8 @@ impl<S: PacketSink> StreamWriter<S> {
             let done = match is_late {
                 true => Err(Stop::Full),
                 false => place
-                    .header(self.stream_class, &told, &self.header_members, lenient)
-                    .inspect_err(|stop| is_untold = matches!(stop, Stop::Error(_)))
+                    .header(self.stream_class, &reported, &self.header_members, lenient)
+                    .inspect_err(|stop| is_unreported = matches!(stop, Stop::Error(_)))
                     .and_then(|()| write(place)),
             };
             let done = done.and_then(|(value, keep)| {
@@ -378,7 +378,7 @@ impl<S: PacketSink> StreamWriter<S> {
                 Err(stop) => {
                     self.buffer.rewind(before);
                     let is_full = matches!(stop, Stop::Full) && self.ends_packets();
-                    match ticks.filter(|&ticks| is_untold && self.can_begin_at(&open, ticks)) {
+                    match ticks.filter(|&ticks| is_unreported && self.can_begin_at(&open, ticks)) {
                         Some(ticks) if open.events == 0 => self.begin_again(&open, ticks)?,
                         None if !is_full || open.events == 0 => return Err(self.refused(stop)),
                         _ => self.end_packet(None)?,
@@ -394,7 +394,7 @@ impl<S: PacketSink> StreamWriter<S> {
         self.options.packet_bytes.is_some() && (of.has_total || of.has_content)
     }
 
-    /// Whether another packet that begins with an event could tell its time, which is not told in
+    /// Whether another packet that begins with an event could hold its time, which does not fit in
     /// the one in hand.
     fn can_begin_at(&self, open: &Open, ticks: u64) -> bool {
         let of = self.of();
@@ -416,7 +416,7 @@ impl<S: PacketSink> StreamWriter<S> {
         }
     }
 
-    /// Whether the packet could not tell that it ends with an event of this time.
+    /// Whether the packet could not state that it ends with an event of this time.
     fn is_beyond_end(&self, open: &Open, ticks: Option<u64>) -> bool {
         let Some((bits, ticks)) = self.of().end_bits.zip(ticks) else {
             return false;

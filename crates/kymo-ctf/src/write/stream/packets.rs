@@ -20,8 +20,8 @@ impl<S: PacketSink> StreamWriter<S> {
     ///
     /// # Errors
     ///
-    /// Where a member of its header or context is missing, its time cannot be told, or it would be
-    /// a second packet and packets do not tell their sizes; those of
+    /// Where a member of its header or context is missing, its time cannot be expressed, or it would be
+    /// a second packet and packets do not contain their sizes; those of
     /// [`end_packet`](Self::end_packet).
     pub fn begin_packet(&mut self, start: PacketStart) -> Result<(), WriteError> {
         self.end_packet(None)?;
@@ -38,12 +38,12 @@ impl<S: PacketSink> StreamWriter<S> {
     }
 
     /// Ends the packet in hand, if there is one, and hands it on. `end` are the ticks at its end:
-    /// unless told, those of its last event.
+    /// by default, those of its last event.
     ///
     /// # Errors
     ///
-    /// Where it cannot be handed on: nothing more can be written then. Where readers could not tell
-    /// where its last events end: then these are left out, [as is told](WriteError::LeftOut), or the
+    /// Where it cannot be handed on: nothing more can be written then. Where readers could not determine
+    /// where its last events end: then these are left out, [as is reported](WriteError::LeftOut), or the
     /// packet is, if it had no others.
     pub fn end_packet(&mut self, end: Option<u64>) -> Result<(), WriteError> {
         let Some(mut open) = self.open.take() else {
@@ -58,7 +58,7 @@ impl<S: PacketSink> StreamWriter<S> {
             _ => open.now,
         });
         let discarded = match (open.start.discarded, encoder.class.dialect) {
-            (Some(told), _) => told,
+            (Some(reported), _) => reported,
             (None, Dialect::Rfc11) => open.discarded,
             (None, _) => self.discarded,
         };
@@ -161,7 +161,7 @@ impl<S: PacketSink> StreamWriter<S> {
     ///
     /// # Errors
     ///
-    /// Where it is no packet of this stream; those of [`end_packet`](Self::end_packet).
+    /// If it is not a packet of this stream; those of [`end_packet`](Self::end_packet).
     pub fn whole_packet(&mut self, bytes: &[u8], info: &PacketInfo) -> Result<(), WriteError> {
         self.end_packet(None)?;
         self.check_usable()?;
@@ -242,13 +242,13 @@ impl<S: PacketSink> StreamWriter<S> {
         };
         let begun = again(begin);
         if begun.is_err() {
-            // It cannot tell that time either, and stays as it was.
+            // It cannot express that time either, and stays as it was.
             again(open.begin)?;
         }
         begun
     }
 
-    /// Ticks of the clock as a reader has them where the packet begins whose head was just written.
+    /// The clock in ticks, as a reader sees it, at the start of the packet whose head was just written.
     fn begin_clock(&self, begin: u64) -> Result<u64, WriteError> {
         let encoder = &self.encoder;
         let bytes = self.buffer.bytes(self.buffer.pos.div_ceil(8) as usize);
@@ -258,7 +258,7 @@ impl<S: PacketSink> StreamWriter<S> {
                 fault.code.as_str()
             ))
         })?;
-        // In RFC v1.1, the name of the file tells the section.
+        // In RFC v1.1, the name of the file identifies the section.
         if said.stream_class != self.stream_class && encoder.class.dialect != Dialect::Rfc11 {
             return WriteError::misuse(
                 "packets do not have the number of their stream class, and the trace has several",

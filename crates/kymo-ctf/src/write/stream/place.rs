@@ -6,7 +6,7 @@ use super::super::buffer::Buffer;
 use super::super::encode::{Encode, Scratch, Stop};
 use super::super::encoder::Encoder;
 use super::super::error::WriteError;
-use super::super::head::{Members, Told};
+use super::super::head::{Members, Reported};
 use crate::decode::EventDecoder;
 
 /// Writes the fields of an event in their place.
@@ -32,17 +32,17 @@ impl Place<'_> {
     pub(super) fn header(
         &mut self,
         stream_class: usize,
-        told: &Told,
+        reported: &Reported,
         members: &Members,
         lenient: bool,
     ) -> Result<(), Stop> {
         let compiled = &self.encoder.decoder.streams[stream_class];
         let buffer = &mut *self.buffer;
-        if let (Some(fast), Some(ticks)) = (&compiled.fast_header, told.ticks) {
+        if let (Some(fast), Some(ticks)) = (&compiled.fast_header, reported.ticks) {
             buffer.reserve(buffer.pos + fast.most_bits());
             let at = buffer.pos;
-            let clock = Ticks(told.clock);
-            buffer.pos = fast.write(at, told.id, clock, ticks, |at, bits, order, value| {
+            let clock = Ticks(reported.clock);
+            buffer.pos = fast.write(at, reported.id, clock, ticks, |at, bits, order, value| {
                 buffer.put(at, bits, order, value);
             });
             buffer.order = None;
@@ -62,7 +62,7 @@ impl Place<'_> {
                 self.limit,
                 lenient,
             );
-            let fits = forms.write(form, &mut encode, told, members);
+            let fits = forms.write(form, &mut encode, reported, members);
             match encode.finish() {
                 Ok(()) if fits => return Ok(()),
                 Err(Stop::Full) => return Err(Stop::Full),
@@ -71,7 +71,7 @@ impl Place<'_> {
                 _ => self.buffer.rewind(before),
             }
         }
-        let Told { id, ticks, clock } = *told;
+        let Reported { id, ticks, clock } = *reported;
         let at = ticks.map_or(String::new(), |ticks| {
             format!(" at {ticks} ticks, {clock} being those before")
         });

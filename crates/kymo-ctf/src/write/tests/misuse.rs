@@ -1,4 +1,4 @@
-//! What is wrong is told, and leaves nothing behind.
+//! Errors are reported, and leave nothing behind.
 
 use super::super::{EventId, Fields, StreamOptions, StreamWriter, WriteError};
 use super::{encoder, read, tsdl};
@@ -7,7 +7,7 @@ use super::{encoder, read, tsdl};
 fn done(_: &mut Fields<'_, '_>) {}
 
 #[test]
-fn what_does_not_fit_is_told_and_not_written() {
+fn what_does_not_fit_is_reported_and_not_written() {
     let class = tsdl(
         "trace { major = 1; minor = 8; byte_order = be; };
          clock { name = c; }; typealias integer { size = 64; map = clock.c.value; } := time;
@@ -155,7 +155,7 @@ fn what_does_not_fit_is_told_and_not_written() {
 }
 
 #[test]
-fn what_is_filled_in_must_be_told_by_something() {
+fn what_is_filled_in_must_be_reported_by_something() {
     let class = tsdl(
         "trace { major = 1; minor = 8; byte_order = be; }; stream { };
          event { name = e; fields := struct { u8 n; u8 a[n]; u8 b[n]; u8 c; }; };",

@@ -34,7 +34,7 @@ fn encoder(class: &TraceClass) -> Arc<Encoder> {
     Encoder::new(class).unwrap()
 }
 
-/// Decodes packets of stream class 0, one behind the other, whose clock goes on from one to the
+/// Decodes consecutive packets of stream class 0, whose clock continues from one to the
 /// next.
 fn read(decoder: &Decoder, mut bytes: &[u8]) -> Result<Read, Fault> {
     let mut events = Read::new();

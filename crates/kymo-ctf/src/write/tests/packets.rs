@@ -59,12 +59,12 @@ fn packets_end_before_they_are_too_large() {
             .unwrap();
     }
     let kept = stream.finish().unwrap().0;
-    let told: Vec<_> = kept
+    let reported: Vec<_> = kept
         .iter()
         .map(|(_, info)| (info.events, info.begin.unwrap(), info.end.unwrap()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (3, 0, 200),
             (1, 300, 300),
@@ -82,7 +82,7 @@ fn packets_end_before_they_are_too_large() {
         assert_eq!(head.begin, info.begin.map(|ticks| (ticks, 64)));
         assert_eq!(head.end, info.end.map(|ticks| (ticks, 64)));
         assert_eq!(head.sequence, Some((number as u64, 32)));
-        // The counter has 8 bits, and tells what was lost until the end of the packet.
+        // The counter has 8 bits, and counts what was lost until the end of the packet.
         assert_eq!(head.discarded, Some((300 % 256, 8)));
         assert_eq!(head.stream_id, Some(5));
         assert_eq!(bytes[45..49], [3, 0, 0, 0]);
@@ -92,7 +92,7 @@ fn packets_end_before_they_are_too_large() {
 }
 
 #[test]
-fn packets_are_as_they_are_told() {
+fn packets_are_as_they_are_reported() {
     let encoder = encoder(&class(ALL));
     let options = StreamOptions {
         packet_bytes: None,
@@ -157,7 +157,7 @@ fn a_time_that_has_few_bits_ends_packets() {
 }
 
 #[test]
-fn a_beginning_that_cannot_be_told_is_an_error() {
+fn a_beginning_that_cannot_be_reported_is_an_error() {
     let encoder = encoder(&class(
         "u32 packet_size; u32 content_size; short_time timestamp_begin; time timestamp_end;",
     ));
@@ -234,10 +234,10 @@ fn a_packet_without_a_size_ends_with_a_byte() {
         }
         let error = stream.end_packet(None).err().map(|error| error.to_string());
         let kept = stream.finish().unwrap().0;
-        let told = kept.iter().map(|(_, info)| info.events).sum::<u64>();
+        let reported = kept.iter().map(|(_, info)| info.events).sum::<u64>();
         let bytes: Vec<u8> = kept.into_iter().flat_map(|(bytes, _)| bytes).collect();
         let read = read(encoder.decoder(), &bytes).unwrap();
-        assert_eq!(read.len() as u64, told);
+        assert_eq!(read.len() as u64, reported);
         for (n, (class, _, tokens)) in (0..).zip(&read) {
             assert_eq!(*class, events[n as usize].event);
             assert_eq!(tokens[1], Token::Uint(n));
@@ -271,7 +271,7 @@ fn a_packet_without_a_size_ends_with_a_byte() {
 }
 
 #[test]
-fn sizes_that_cannot_be_told_end_packets() {
+fn sizes_that_cannot_be_reported_end_packets() {
     let encoder = encoder(&class(
         "u16 packet_size; u16 content_size; time timestamp_begin;",
     ));

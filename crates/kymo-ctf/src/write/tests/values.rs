@@ -19,7 +19,7 @@ const FIRST: EventId = EventId {
     event: 0,
 };
 
-/// A packet context that tells the sizes.
+/// A packet context that contains the sizes.
 fn sizes() -> FieldClass {
     let size = |role| FieldClass::Integer {
         layout: BitLayout {
@@ -158,7 +158,7 @@ proptest! {
         let mut written = Vec::new();
         for values in &events {
             let done = stream.visited(FIRST, None, |encode| {
-                values.tell(encode);
+                values.report(encode);
                 Ok::<_, ()>(())
             });
             match done {
@@ -191,7 +191,7 @@ fn one(class: &TraceClass, values: &[Token]) -> Result<Vec<Token>, WriteError> {
     let mut stream = StreamWriter::new(&encoder, 0, StreamOptions::default(), Vec::new())?;
     let done = stream.visited(FIRST, None, |encode| {
         for token in values {
-            token.tell(FieldId(0), encode);
+            token.report(FieldId(0), encode);
         }
         Ok::<_, ()>(())
     })?;
@@ -258,25 +258,25 @@ fn what_is_selected_is_in_a_sequence_in_rfc_v1_1() {
              \u{1e}{{\"type\": \"event-record-class\", \"payload-field-class\": {payload}}}\n"
         ));
         let class = fit(&class, Dialect::Rfc11).unwrap().model;
-        let told = |present: bool, option: u32| {
+        let reported = |present: bool, option: u32| {
             let selector = u64::from(present);
-            let mut told = vec![Uint(selector), BeginOptional(present, selector)];
+            let mut reported = vec![Uint(selector), BeginOptional(present, selector)];
             if present {
-                told.extend([BeginStruct, Uint(7), EndStruct]);
+                reported.extend([BeginStruct, Uint(7), EndStruct]);
             }
-            told.extend([EndOptional, Uint(option.into())]);
-            told.push(BeginVariant(option, option.into()));
+            reported.extend([EndOptional, Uint(option.into())]);
+            reported.push(BeginVariant(option, option.into()));
             match option {
-                0 => told.push(Uint(300)),
+                0 => reported.push(Uint(300)),
                 1 => {
-                    told.push(BeginOptional(present, selector));
-                    told.extend(present.then_some(Uint(5)));
-                    told.push(EndOptional);
+                    reported.push(BeginOptional(present, selector));
+                    reported.extend(present.then_some(Uint(5)));
+                    reported.push(EndOptional);
                 }
-                _ => told.extend([BeginStruct, EndStruct]),
+                _ => reported.extend([BeginStruct, EndStruct]),
             }
-            told.push(EndVariant);
-            in_struct(&told)
+            reported.push(EndVariant);
+            in_struct(&reported)
         };
         let sequence = |element: Option<&[Token]>| {
             let mut sequence = vec![BeginArray(element.is_some().into())];
@@ -306,10 +306,10 @@ fn what_is_selected_is_in_a_sequence_in_rfc_v1_1() {
         for present in [false, true] {
             for option in 0..3 {
                 let done = stream.visited(FIRST, Some(0), |encode| {
-                    let tokens = told(present, option);
+                    let tokens = reported(present, option);
                     tokens
                         .iter()
-                        .for_each(|token| token.tell(FieldId(0), encode));
+                        .for_each(|token| token.report(FieldId(0), encode));
                     Ok::<_, ()>(())
                 });
                 assert_eq!(done.unwrap(), Ok(()));

@@ -130,7 +130,7 @@ fn constants() {
 }
 
 #[test]
-fn errors_tell_the_place() {
+fn errors_report_the_place() {
     for (text, place, message) in [
         (
             "struct s { int a : 3; };",

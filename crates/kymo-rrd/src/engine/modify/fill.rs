@@ -1,7 +1,7 @@
 //! Values for new archives from others, as rrdtool 1.7.2 takes them.
 //!
 //! A row is put together of data points; each is taken from the first archive that knows it, of those
-//! that cover all of the row, and what that one does not know of it from those behind. Files come in the order in which they are told; in each the archives of
+//! that cover all of the row, and the rest from later ones. Files come in the given order; in each the archives of
 //! the same kind with as long rows, then those of AVERAGE, then others of the same kind, the shortest
 //! rows first.
 
@@ -21,19 +21,19 @@ pub struct Giver<'a> {
     pub rows: &'a Rows<'a>,
 }
 
-/// What a new database shall be, and where its values come from.
+/// What a new database is to be, and where its values come from.
 pub struct Filling<'a> {
     /// The definitions.
     pub definition: &'a Definition,
     /// Of each data source, what it is filled with: that of the same name in any file, if nothing
-    /// is told.
+    /// is specified.
     pub origins: &'a [Option<Origin>],
     /// The files.
     pub givers: &'a [Giver<'a>],
 }
 
 impl Filling<'_> {
-    /// Makes the database. `current_row` tells the first row of each archive, of so many.
+    /// Makes the database. `current_row` returns the first row of each archive, given its number of rows.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl Filling<'_> {
 /// How much of a row others have to know.
 #[derive(Clone, Copy)]
 pub(super) enum Needed {
-    /// More than the part that the xff of the archive tells.
+    /// More than the part that the xff of the archive specifies.
     ByXff,
     /// Anything.
     Anything,
@@ -167,7 +167,7 @@ fn row_seconds(database: &Database, archive: usize) -> Option<i64> {
     i64::try_from(database.row_seconds(archive)?).ok()
 }
 
-/// The archives that may give rows of so many seconds, the best first.
+/// The archives that can provide rows of `seconds` seconds, the best first.
 fn candidates<'a>(
     function: Consolidation,
     seconds: i64,
@@ -228,7 +228,7 @@ fn same_scratch(
     })
 }
 
-/// The first archive of a database whose function and length of rows are those of one of another, and
+/// The first archive of a database whose function and row length equal those of an archive of another, and
 /// which is also what is wanted beyond that.
 fn alike(
     theirs: &Database,
@@ -247,7 +247,7 @@ fn alike(
 }
 
 /// Prepares the row under way of an archive for a data source, and what is kept of the one before: as
-/// an archive has them whose rows are the same, or from data points that archives of AVERAGE know.
+/// in an archive with the same rows, or from the data points of AVERAGE archives.
 /// Archives that predict go on as one of the same kind, size and time.
 pub(super) fn prepare(
     changed: &mut Changed,

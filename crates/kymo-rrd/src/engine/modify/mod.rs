@@ -45,7 +45,7 @@ impl fmt::Display for ModifyError {
 
 impl std::error::Error for ModifyError {}
 
-/// A database that is no file yet, with its values.
+/// A database that is not a file yet, with its values.
 #[derive(Clone, Debug)]
 pub struct Changed {
     /// Definitions and state.
@@ -63,7 +63,7 @@ impl Changed {
     ///
     /// # Errors
     ///
-    /// Where it is no database, or the memory does not suffice.
+    /// If it is not a database, or there is not enough memory.
     pub fn new(database: Database) -> Result<Self, ModifyError> {
         database.check_shape().map_err(ModifyError::new)?;
         let no_memory = || ModifyError::new("cannot allocate memory");

@@ -29,22 +29,22 @@ pub struct Reshaping {
 /// A change of the number of rows. An archive without rows goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// So many more.
+    /// Adds this number of rows.
     More(u64),
-    /// So many less.
+    /// Removes this number of rows.
     Less(u64),
-    /// So many.
+    /// Sets this number of rows.
     Exactly(u64),
 }
 
 impl Reshaping {
-    /// Makes the new database. All rows are written anew, the oldest first. New rows are taken from
+    /// Makes the new database. All rows are rewritten, the oldest first. New rows are taken from
     /// other archives where these know them.
     ///
     /// # Errors
     ///
     /// Where a definition is none, a data source is needed to compute another, an archive for
-    /// another, or nothing is left; where the step is no part of the one before; where the memory
+    /// another, or nothing is left; where the step does not divide the previous one; where the memory
     /// does not suffice.
     pub fn apply(
         &self,
@@ -339,7 +339,7 @@ fn divide_step(database: &mut Database, step: u64) -> Result<(), ModifyError> {
     Ok(())
 }
 
-/// Has a row under way count points of which so many more make a row.
+/// Adapts a row under way to smaller points, of which `parts` times as many make a row.
 fn divide_row(scratch: &mut Scratch, function: Consolidation, points: u64, parts: u64) {
     if points == 1 {
         // Nothing is under way; what is there was never used.

@@ -7,9 +7,9 @@ use crate::model::Database;
 /// How the number of rows changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resize {
-    /// So many unknown rows come before the oldest.
+    /// Adds this number of unknown rows before the oldest.
     Grow(u64),
-    /// So many of the oldest rows are dropped.
+    /// Drops this number of the oldest rows.
     Shrink(u64),
 }
 
@@ -18,7 +18,7 @@ pub enum Resize {
 ///
 /// # Errors
 ///
-/// Where there is no such archive, or it has no more rows than shall be dropped; where the memory
+/// If there is no such archive, or it has no more rows than are to be dropped; if the memory
 /// does not suffice.
 pub fn resize(
     database: &Database,

@@ -46,7 +46,7 @@ impl<'a> Series<'a> {
     }
 
     /// Adds what is known of a stretch of time, which the series covers; gives `gap` each part of it that
-    /// is not, if anything else is. Tells whether there is something.
+    /// is not, if anything else is. Returns whether anything is known.
     fn add(
         &self,
         begin: i64,
@@ -107,7 +107,7 @@ impl Rule {
             value: None,
         };
         let length = end.checked_sub(begin).filter(|length| *length > 0)?;
-        // So many points that it would take too long are looked at as one.
+        // If there are too many points to look at each in a reasonable time, they are treated as one.
         let at_once = if length / self.step > MOST_POINTS {
             length
         } else {
@@ -129,7 +129,7 @@ impl Rule {
     }
 }
 
-/// Gaps in gaps of so many series are filled, more than databases have in earnest.
+/// Maximum nesting of gaps that are filled, more than real databases have.
 const DEEPEST_GAP: u32 = 64;
 
 /// Adds what is known of a stretch of time by the first series that knows anything of it, and of the gaps

@@ -59,9 +59,9 @@ pub enum Setting {
 /// A parameter of archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parameter {
-    /// Deviations above the prediction that are no failure.
+    /// Deviations above the prediction that are not failures.
     DeltaPositive,
-    /// Deviations below the prediction that are no failure.
+    /// Deviations below the prediction that are not failures.
     DeltaNegative,
     /// Adaption of the intercept.
     Alpha,
@@ -78,12 +78,12 @@ pub enum Parameter {
 }
 
 impl Setting {
-    /// Changes a database. Tells of which data source the rows of seasons are to become unknown,
+    /// Changes a database. Returns the data source whose rows of seasons are to become unknown,
     /// which the caller does.
     ///
     /// # Errors
     ///
-    /// Where there is no such data source or archive, or it cannot be that; then nothing has
+    /// If there is no such data source or archive, or it cannot be that; then nothing has
     /// changed.
     pub fn apply(&self, database: &mut Database) -> Result<Option<usize>, ModifyError> {
         match self {
@@ -176,7 +176,7 @@ fn set_parameter(
         Alpha, Beta, DeltaNegative, DeltaPositive, Gamma, GammaDeviation, SmoothingWindow,
         SmoothingWindowDeviation,
     };
-    // Predictions that multiply are changed where there are no others.
+    // Multiplicative predictions are changed only if there are no additive ones.
     let adds = database.archives.iter().any(|archive| {
         let kind = &archive.kind;
         matches!(

@@ -12,7 +12,7 @@ use crate::{Database, Rows, Text, Value};
 /// A repaired file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// The machine whose file it is, as before.
+    /// The machine that the file is written for, as before.
     pub machine: &'static Machine,
     /// The bytes of the file.
     pub bytes: Vec<u8>,
@@ -20,11 +20,11 @@ pub struct Repaired {
     pub done: Vec<String>,
 }
 
-/// The repaired file is at most so many times larger: a count that is damaged must not
+/// Maximum growth factor of the repaired file: a count that is damaged must not
 /// make a file of gigabytes.
 const LARGEST_GROWTH: u64 = 16;
 
-/// Repairs a file. The machine is found where none is told.
+/// Repairs a file. The machine is detected if none is specified.
 ///
 /// * Values that are missing become unknown.
 /// * A current row that is none is looked for by the values of the last update; where it
@@ -37,7 +37,7 @@ const LARGEST_GROWTH: u64 = 16;
 ///
 /// # Errors
 ///
-/// When the definitions cannot be read, or the damage is where nothing tells what was there.
+/// When the definitions cannot be read, or nothing shows what the damaged part contained.
 pub fn repair(bytes: &[u8], machine: Option<&'static Machine>) -> Result<Repaired, Error> {
     let header = Header::examine(bytes, machine)?;
     let machine = header.detection.machine;
@@ -168,7 +168,7 @@ fn links(database: &mut Database, done: &mut Vec<String>) {
     }
 }
 
-/// Finds current rows that are none of their archives; tells the archives in which they
+/// Finds current rows that are not rows of their archives; returns the archives in which they
 /// cannot be found.
 fn current_rows(
     database: &mut Database,
@@ -217,7 +217,7 @@ fn current_rows(
     Ok(lost)
 }
 
-/// The only row whose values are those that the last update has prepared, where they are
+/// The only row whose values are those that the last update prepared, if they are
 /// known.
 fn only_row(
     archive: &Archive,

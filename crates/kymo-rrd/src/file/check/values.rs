@@ -1,4 +1,4 @@
-//! What the values of the archives tell of damage.
+//! What the values of the archives reveal about damage.
 
 use crate::fault::{Error, Findings, Severity};
 use crate::file::native::Header;
@@ -22,7 +22,7 @@ pub(super) fn within_limits(database: &Database, rows: &Rows<'_>, findings: &mut
             }
         }
         for (source, column) in columns.iter().enumerate() {
-            column.tell(index, source, findings);
+            column.report(index, source, findings);
         }
     }
 }
@@ -86,7 +86,7 @@ impl Column {
         }
     }
 
-    fn tell(&self, archive: usize, source: usize, findings: &mut Findings) {
+    fn report(&self, archive: usize, source: usize, findings: &mut Findings) {
         let Self { low, high, .. } = self;
         for (strange, expected) in [
             (&self.outside, format!("{low} to {high}")),

@@ -33,11 +33,11 @@ pub(crate) trait Numbers: Copy {
     /// Writes a `time_t`, its low bits.
     fn time(&self, image: &mut [u8], at: usize, seconds: i64);
 
-    /// Where the microseconds of a time are, in bytes from its seconds: what the layout has told, unless that
+    /// Where the microseconds of a time are, in bytes from its seconds: as the layout specifies, unless that
     /// is known anyway.
     #[inline]
-    fn micros(&self, told: usize) -> usize {
-        told
+    fn micros(&self, reported: usize) -> usize {
+        reported
     }
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Words<const BIG: bool> {
     unknown: [u8; SLOT],
 }
 
-/// A coding, told apart once for many numbers: by a byte of its own, which takes the least time.
+/// A coding, determined once for many numbers: by a byte of its own, which takes the least time.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum CodingKind {
@@ -224,8 +224,11 @@ impl<const BIG: bool> Numbers for Words<BIG> {
     }
 
     #[inline]
-    fn micros(&self, told: usize) -> usize {
-        debug_assert_eq!(told, SLOT, "a `long` follows a `time_t` of the same size");
+    fn micros(&self, reported: usize) -> usize {
+        debug_assert_eq!(
+            reported, SLOT,
+            "a `long` follows a `time_t` of the same size"
+        );
         SLOT
     }
 }

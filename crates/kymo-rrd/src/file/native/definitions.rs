@@ -15,8 +15,8 @@ use crate::model::judge::LATEST;
 /// file that begins with the same bytes.
 #[derive(Debug)]
 pub(crate) struct Definitions {
-    /// The machine that was told.
-    told: Option<&'static Machine>,
+    /// The machine that was specified.
+    reported: Option<&'static Machine>,
     /// Machines that write the same but for NaNs.
     alike: Vec<&'static Machine>,
     /// Whether no state could make the file look like another machine's.
@@ -36,12 +36,12 @@ impl Definitions {
     pub(super) fn new(
         header: Header,
         beginning: Beginning<'_>,
-        told: Option<&'static Machine>,
+        reported: Option<&'static Machine>,
     ) -> Self {
         let bytes = beginning.bytes.get(..header.layout.live());
         Self {
-            told,
-            certain: told.is_some() || detect::is_only_layout(beginning),
+            reported,
+            certain: reported.is_some() || detect::is_only_layout(beginning),
             alike: header.detection.alike,
             coding: Coding::of(header.detection.machine),
             database: header.database,
@@ -85,21 +85,21 @@ impl Definitions {
     pub(crate) fn are_same(&self, other: &Self) -> bool {
         self.bytes == other.bytes
             && self.length == other.length
-            && self.told == other.told
+            && self.reported == other.reported
             && self.machine() == other.machine()
     }
 
-    /// Whether a file of so many bytes may have these definitions, of which the first bytes are known.
+    /// Whether a file of `length` bytes, which begins with `beginning`, may have these definitions.
     pub(crate) fn may_be_of(
         &self,
         beginning: &[u8],
         length: u64,
-        told: Option<&'static Machine>,
+        reported: Option<&'static Machine>,
     ) -> bool {
         let known = beginning.len().min(self.bytes.len());
         self.certain
             && length == self.length
-            && told == self.told
+            && reported == self.reported
             && beginning[..known] == self.bytes[..known]
     }
 
@@ -107,8 +107,8 @@ impl Definitions {
     /// all before the values is known: what would come of it if it was read. Where it is not so, that has
     /// to be found out.
     pub(crate) fn are_of(&self, beginning: &[u8]) -> bool {
-        // Values may tell another machine.
-        let is_known = self.told.is_some() || self.alike.len() < 2;
+        // Values may indicate another machine.
+        let is_known = self.reported.is_some() || self.alike.len() < 2;
         let same = || detect::by_nan(beginning, &self.layout, &self.alike) == Some(self.machine());
         let state = beginning.get(self.state());
         beginning.starts_with(&self.bytes)

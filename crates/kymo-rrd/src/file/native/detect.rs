@@ -1,6 +1,6 @@
 //! Which machine has written a file.
 //!
-//! The cookie tells how doubles are written and aligned, which leaves few layouts. The file
+//! The cookie shows how doubles are written and aligned, which leaves few layouts. The file
 //! is read with each of them, and the one with which least is wrong is taken: byte orders, the size
 //! of `long` and alignments never look alike, the sizes of `time_t` rarely do.
 
@@ -20,7 +20,7 @@ use crate::model::judge::{Place, judge};
 /// Which machine has written a file, and how well that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detection {
-    /// The machine. Where several write the same, one whose NaN the file holds.
+    /// The machine. If several write the same, one whose NaN the file holds.
     pub machine: &'static Machine,
     /// All machines that write the same but for NaNs, in the order of [`Machine::all`].
     pub alike: Vec<&'static Machine>,
@@ -49,7 +49,7 @@ const WRITTEN_NAN: u64 = 0x7ff8_0000_0000_0000;
 /// Bytes of values that are searched for a NaN.
 const SEARCHED: usize = 1 << 16;
 
-/// Reads all but the values as the machine would have written it that has, or that is told.
+/// Reads all but the values, as written by the specified machine or else by the one that is detected.
 pub(super) fn header(
     beginning: Beginning<'_>,
     machine: Option<&'static Machine>,
@@ -65,7 +65,7 @@ pub(super) fn header(
     }
 }
 
-/// The same header where more values are known, of which NaNs may tell the machine.
+/// The same header where more values are known, of which NaNs may identify the machine.
 pub(super) fn with_nans(mut header: Header, bytes: &[u8]) -> Header {
     let Detection { machine, alike, .. } = &mut header.detection;
     if let Some(found) = by_nan(bytes, &header.layout, alike) {
@@ -75,7 +75,7 @@ pub(super) fn with_nans(mut header: Header, bytes: &[u8]) -> Header {
     header
 }
 
-/// How many bytes of a file there must be for [`header`]; so much of it begins like a native one.
+/// The number of bytes of a file that [`header`] needs; that much of it begins like a native one.
 pub(super) fn header_size(beginning: Beginning<'_>) -> u64 {
     let ends = layouts(beginning.bytes).filter_map(|alike| {
         let end = read::header_end(beginning, alike.structs)? as u64;
@@ -84,8 +84,8 @@ pub(super) fn header_size(beginning: Beginning<'_>) -> u64 {
     ends.max().unwrap_or(0)
 }
 
-/// How many bytes of a file there must be where only NaNs among the values can tell which of some
-/// machines it is; `None` where they are not needed, or what there is has told.
+/// How many bytes of a file are needed where only NaNs among the values can show which of some
+/// machines it is; `None` where they are not needed, or the present bytes have shown it.
 pub(super) fn size_with_nans(beginning: Beginning<'_>, header: &Header) -> Option<u64> {
     let Beginning { bytes, length } = beginning;
     let alike = &header.detection.alike;
@@ -106,10 +106,10 @@ fn overruled(beginning: Beginning<'_>, machine: &'static Machine) -> Result<Head
     } else {
         Err(no_cookie(bytes))
     };
-    // What is wrong may be what was told.
+    // The machine that was specified may be what is wrong.
     let whole = read
         .as_ref()
-        .is_ok_and(|told| told.rank() <= (0, 0, u64::MAX));
+        .is_ok_and(|reported| reported.rank() <= (0, 0, u64::MAX));
     let better = match detected(beginning) {
         Ok(better) if !whole && better.findings.damage().is_none() => better.detection.machine,
         _ => machine,
@@ -117,10 +117,10 @@ fn overruled(beginning: Beginning<'_>, machine: &'static Machine) -> Result<Head
     if !better.same_layout(machine) {
         let cause = difference(machine, better);
         match &mut read {
-            Ok(told) => match told.findings.damage() {
+            Ok(reported) => match reported.findings.damage() {
                 Some(damage) => return Err(damage.clone().because(cause)),
                 // It can be read, but hardly makes sense.
-                None => told.findings.add(Severity::Warning, || {
+                None => reported.findings.add(Severity::Warning, || {
                     Error::new("machine", None, machine.name(), better.name()).because(cause)
                 }),
             },
@@ -147,7 +147,7 @@ struct Alike {
 }
 
 impl Alike {
-    /// All of them, by their first machines.
+    /// All groups of machines that write alike, in the order of their first machines.
     fn all() -> &'static [Self] {
         static ALL: OnceLock<Vec<Alike>> = OnceLock::new();
         ALL.get_or_init(|| {
@@ -337,7 +337,7 @@ fn no_cookie(bytes: &[u8]) -> Error {
     .because("the file is damaged, or of another machine")
 }
 
-/// The first of some machines whose NaN the file holds.
+/// The first of these machines whose NaN the file holds.
 pub(super) fn by_nan(
     bytes: &[u8],
     layout: &Layout,
@@ -364,15 +364,15 @@ pub(super) fn by_nan(
 }
 
 /// What two machines do not have in common.
-fn difference(told: &Machine, right: &Machine) -> String {
+fn difference(reported: &Machine, right: &Machine) -> String {
     let bits = |bytes: usize| 8 * bytes;
-    let how = if told.byte_order() != right.byte_order() {
+    let how = if reported.byte_order() != right.byte_order() {
         "with the other byte order".to_owned()
-    } else if told.float_order() != right.float_order() {
+    } else if reported.float_order() != right.float_order() {
         "with doubles in another order".to_owned()
-    } else if told.long() != right.long() {
+    } else if reported.long() != right.long() {
         format!("with {}-bit long", bits(right.long().bytes()))
-    } else if told.time() != right.time() {
+    } else if reported.time() != right.time() {
         format!("with {}-bit time_t", bits(right.time().bytes()))
     } else {
         "with other alignments".to_owned()

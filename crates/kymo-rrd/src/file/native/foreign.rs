@@ -1,4 +1,4 @@
-//! What a file is that is no native RRD file.
+//! What a file is if it is not a native RRD file.
 
 use crate::fault::Error;
 

@@ -22,7 +22,7 @@ use crate::{Time, Value};
 /// slots stay as they are.
 ///
 /// Opening a file and updates of the direct way know the state by its bytes alone (`InPlace::parts`): it
-/// is read from them when somebody asks for it.
+/// is read from them on demand.
 ///
 /// As with rrdtool, a program that is stopped within an update leaves part of it in the file.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct InPlace<S> {
     definitions: Arc<Definitions>,
     /// The bytes of the state: all between the definitions and the values.
     image: Vec<u8>,
-    /// Definitions and state, once somebody has asked for them.
+    /// Definitions and state, once they have been requested.
     database: Option<Box<Database>>,
     /// Whether the state in `image` is newer than that of `database`.
     ahead: bool,
@@ -58,11 +58,11 @@ pub(crate) struct Parts<'a, S> {
 const AT_ONCE: usize = 1 << 16;
 
 impl<S: Storage> InPlace<S> {
-    /// Opens a file. Its values are not read. The machine that wrote it is found where none is told.
+    /// Opens a file. Its values are not read. The machine that wrote it is detected if none is specified.
     ///
     /// # Errors
     ///
-    /// Where it is no native file or a damaged one, and those of reading.
+    /// If it is not a native file or is damaged, and those of reading.
     pub fn open(storage: S, machine: Option<&'static Machine>) -> Result<Self, StoreError> {
         let beginning = read_beginning(&storage, MOST_HEADERS)?;
         Self::open_from(storage, beginning, machine)
@@ -111,7 +111,7 @@ impl<S: Storage> InPlace<S> {
         Ok(())
     }
 
-    /// Sees whether others have changed the file, and reads what they have changed. Tells whether
+    /// Checks whether others have changed the file, and reads what they have changed. Returns whether
     /// definitions are among that.
     ///
     /// # Errors
@@ -240,7 +240,7 @@ impl<S: Storage> InPlace<S> {
     }
 
     /// Writes the state; that of the archives only where they have changed, which
-    /// [`Change::prepared`] has told of each.
+    /// [`Change::prepared`] has announced for each.
     ///
     /// # Errors
     ///
@@ -332,7 +332,7 @@ impl<S: Storage> InPlace<S> {
         self.definitions.layout.values(archive) + row * self.row_size() as u64
     }
 
-    /// Reads so many rows.
+    /// Reads `rows` rows.
     fn read(
         &mut self,
         archive: usize,
@@ -357,7 +357,7 @@ impl<S: Storage> InPlace<S> {
         Ok(())
     }
 
-    /// Writes the same row so many times, up to the end of the ring at most.
+    /// Writes the same row `count` times, at most up to the end of the ring.
     fn fill(&mut self, archive: usize, row: u64, count: u64, values: &[Value]) -> io::Result<()> {
         if count == 0 {
             return Ok(());

@@ -27,7 +27,7 @@ pub struct Layout {
 
 impl Layout {
     /// The layout of a file on a machine, as far as the numbers of data sources and archives
-    /// tell: all but the values. `None` where it is larger than memory can be.
+    /// determine it: all but the values. `None` where it is larger than memory can be.
     pub(crate) fn of_header(
         structs: Structs,
         version: u8,
@@ -62,7 +62,7 @@ impl Layout {
         })
     }
 
-    /// Adds the values of the archives, of which the numbers of rows are told. `None` where
+    /// Adds the values of the archives, whose numbers of rows are given. `None` where
     /// the file is larger than 64 bits can say.
     pub(crate) fn with_rows(mut self, rows: impl Iterator<Item = u64>) -> Option<Self> {
         let row_size = 8u64.checked_mul(self.sources as u64)?;

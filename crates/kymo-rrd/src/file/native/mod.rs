@@ -1,7 +1,7 @@
 //! Native files: C structs as they lay in the memory of the machine that wrote them.
 //!
 //! One code path reads and writes the files of all machines: [`structs`] computes where a
-//! machine puts each member, [`Detection`] tells the machine of a file, [`Header`] and [`File`]
+//! machine puts each member, [`Detection`] identifies the machine of a file, [`Header`] and [`File`]
 //! read, [`Image`] and [`write()`] write. `docs/formats/rrd.md` describes the format.
 
 mod coding;
@@ -40,7 +40,7 @@ use crate::{Database, Rows};
 /// Bytes that few headers exceed.
 pub(crate) const MOST_HEADERS: u64 = 4096;
 
-/// The first bytes of a file, so many at most.
+/// The first bytes of a file, at most `most`.
 pub(crate) fn read_beginning<S: ReadAt + ?Sized>(source: &S, most: u64) -> io::Result<Vec<u8>> {
     let size = usize::try_from(most.min(source.length()?));
     let mut bytes = vec![0; size.map_err(|_| io::ErrorKind::FileTooLarge)?];
@@ -72,16 +72,16 @@ pub struct File<'a> {
 
 impl Header {
     /// Reads a file that may be damaged: what is wrong, and does not keep the rest from being
-    /// read, is among the findings. The machine is found where none is told.
+    /// read, is among the findings. The machine is detected if none is specified.
     ///
     /// # Errors
     ///
-    /// When the file is no native one, or so damaged that its definitions cannot be told.
+    /// When the file is not a native one, or so damaged that its definitions cannot be determined.
     pub fn examine(bytes: &[u8], machine: Option<&'static Machine>) -> Result<Self, Error> {
         detect::header(Beginning::whole(bytes), machine)
     }
 
-    /// Reads a file that is long: its beginning, with the first values where only they tell the
+    /// Reads a file that is long: its beginning, with the first values where only they identify the
     /// machine. Gives the bytes that were read too, which are those of the header and maybe more.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Header {
         Self::read_from(source, bytes, machine)
     }
 
-    /// The same, where some bytes of the beginning are known: as many as [`read_beginning`] gives of
+    /// The same, if some bytes of the beginning are known: as many as [`read_beginning`] returns for
     /// [`MOST_HEADERS`].
     pub(crate) fn read_from<S: ReadAt + ?Sized>(
         source: &S,
@@ -149,11 +149,11 @@ impl Header {
 }
 
 impl<'a> File<'a> {
-    /// Opens a file that is whole. The machine is found where none is told.
+    /// Opens a file that is whole. The machine is detected if none is specified.
     ///
     /// # Errors
     ///
-    /// When the file is no native one or damaged: the first damage that was found.
+    /// If the file is not a native one, or is damaged: the first damage that was found.
     pub fn open(bytes: &'a [u8], machine: Option<&'static Machine>) -> Result<Self, Error> {
         let header = Header::examine(bytes, machine)?;
         if let Some(damage) = header.findings.damage() {

@@ -14,7 +14,7 @@ pub struct Patch {
 
 impl Patch {
     /// The patch that makes a database of a file. The seasons of some data sources are forgotten.
-    /// `None` where the file is no native one, or nothing lies any more where it did: its database
+    /// `None` if the file is not a native one, or nothing is where it was: its database
     /// has other counts, or a version with another layout.
     ///
     /// # Errors

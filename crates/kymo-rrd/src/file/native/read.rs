@@ -230,7 +230,7 @@ impl Reader<'_, '_> {
             .bytes
             .get(at..at + length)
             .unwrap_or_default();
-        // All of them together, which takes less time than to stop at the first.
+        // Combines all of them, which is faster than stopping at the first.
         if bytes.iter().fold(0, |all, byte| all | byte) != 0 {
             self.findings.add(Severity::Note, || {
                 let found = format!("{length} unused bytes that are not all zero");

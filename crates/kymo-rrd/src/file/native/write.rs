@@ -33,7 +33,7 @@ pub struct WriteError {
 }
 
 impl WriteError {
-    /// So many problems are told.
+    /// The number of problems that are listed.
     const TOLD: usize = 5;
 }
 

@@ -63,7 +63,7 @@ pub fn create<S: Storage>(
         others: options.records.clone(),
         layout: plan(database, options)?,
     };
-    // How large the definitions are tells where all else is, and is known when they are written.
+    // The size of the definitions determines where all else is, and is known when they are written.
     let size = definitions.write()?.len() as u64;
     place(&mut definitions.layout, size)?;
     let bytes = definitions.write()?;

@@ -259,7 +259,7 @@ impl Definitions {
     }
 }
 
-/// Checks that a program reads data sources that there are; else tells the one that is not.
+/// Checks that a program reads only data sources that exist; else returns the one that does not.
 fn check_program(source: &DataSource, sources: usize) -> Result<(), u32> {
     let SourceKind::Compute(program) = &source.kind else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What can be wrong with a portable file, or with what shall become one.
+//! What can be wrong with a portable file, or with what is to become one.
 
 use std::fmt;
 use std::io;
@@ -33,13 +33,13 @@ pub enum Error {
         /// Where the slots are.
         offset: u64,
     },
-    /// What the file shall hold does not fit together.
+    /// The parts of what the file is to hold do not fit together.
     Shape(ShapeError),
-    /// What the file shall hold, it cannot.
+    /// A value that the file cannot hold.
     CannotHold {
         /// What it is, such as `last update`.
         what: String,
-        /// What it shall be.
+        /// The value that was given.
         found: String,
         /// What it can be.
         expected: String,

@@ -25,7 +25,7 @@ impl<'a> Fields<'a> {
         self.bytes.len()
     }
 
-    /// So many bytes.
+    /// Takes the next `size` bytes.
     pub(super) fn take(&mut self, size: usize) -> Result<&'a [u8], Error> {
         let Some((bytes, rest)) = self.bytes.split_at_checked(size) else {
             return Err(Error::wrong(

@@ -117,7 +117,7 @@ pub struct File<S> {
     pub(super) unsynced: bool,
     /// Whether an update failed, so that the storage may hold another state.
     pub(super) stale: bool,
-    /// How the state slots begin, where that is known: with a checksum of all of them.
+    /// How the state slots begin, if known: with a checksum of the whole slot.
     pub(super) heads: Option<[SlotHead; 2]>,
 }
 
@@ -223,7 +223,7 @@ impl<S: Storage> File<S> {
         self.definitions.layout.reading_size
     }
 
-    /// The values of a row, by its place in the file; `None` where there is no such row.
+    /// The values of a row, by its place in the file; `None` if there is no such row.
     ///
     /// # Errors
     ///
@@ -237,7 +237,7 @@ impl<S: Storage> File<S> {
         self.read_values(archive, row as u32, row_size).map(Some)
     }
 
-    /// All values of an archive, row by row as they lie in the file; `None` where there is no such
+    /// All values of an archive, row by row as they lie in the file; `None` if there is no such
     /// archive.
     ///
     /// # Errors

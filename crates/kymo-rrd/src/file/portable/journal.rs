@@ -59,12 +59,12 @@ fn up(row: u32, distance: u32, rows: u32) -> u32 {
 pub(super) struct Runs(Vec<Run>);
 
 impl Runs {
-    /// All of them.
+    /// All runs.
     pub(super) fn as_slice(&self) -> &[Run] {
         &self.0
     }
 
-    /// All of them, when nothing is added any more.
+    /// All runs, once nothing more is added.
     pub(super) fn into_vec(self) -> Vec<Run> {
         self.0
     }
@@ -169,7 +169,7 @@ pub(super) fn left_of(before: Slot, next: &Slot, layout: &Layout) -> Vec<Run> {
     left
 }
 
-/// Rows as bytes: as many as one chunk takes, at most `count`.
+/// Rows as bytes: as many as fit in one chunk, at most `count`.
 fn chunk(values: &[Value], count: u32) -> (Vec<u8>, u32) {
     let row = values
         .iter()

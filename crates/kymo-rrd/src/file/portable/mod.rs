@@ -1,7 +1,7 @@
 //! The portable form of a round-robin database: the same bytes on every machine, and an update
 //! that happens as a whole or not at all.
 //!
-//! `docs/formats/portable-rrd.md` tells what is where, and why nothing is lost when a program or
+//! `docs/formats/portable-rrd.md` describes what is where, and why nothing is lost when a program or
 //! a machine stops. [`create`] makes a file, [`read`] looks at the bytes of one, and [`File`]
 //! updates one in place:
 //!

@@ -40,7 +40,7 @@ impl Slot {
         if crc32c(summed) != u32::from_le_bytes(*checksum) {
             return None;
         }
-        // What the checksum covers and still cannot be, is no state either.
+        // A slot with a correct checksum but impossible content is not a state either.
         let slot = Self::read_fields(layout, Fields::new(summed.get(4..)?, 8)).ok()??;
         (slot.number % 2 == place).then_some(slot)
     }

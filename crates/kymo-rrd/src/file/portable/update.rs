@@ -62,17 +62,17 @@ impl<'f, S: Storage> Update<'f, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] where there is no such archive, or not one value for each data source.
+    /// [`Error::Shape`] if there is no such archive, or not one value for each data source.
     pub fn write_row(&mut self, archive: usize, values: &[Value]) -> Result<(), Error> {
         self.write_rows(archive, 1, values)
     }
 
-    /// Writes so many rows after the current one, all with the same values. The last of them is
+    /// Writes `count` rows after the current one, all with the same values. The last of them is
     /// then the current one. There may be more than the archive has: it goes round.
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] where there is no such archive, or not one value for each data source.
+    /// [`Error::Shape`] if there is no such archive, or not one value for each data source.
     pub fn write_rows(
         &mut self,
         archive: usize,
@@ -111,7 +111,7 @@ impl<'f, S: Storage> Update<'f, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] where there is no such archive or not one value for each row and data
+    /// [`Error::Shape`] if there is no such archive or not one value for each row and data
     /// source; [`Error::CannotHold`] for archives that are not of seasons.
     pub fn rewrite(&mut self, archive: usize, values: Vec<Value>) -> Result<(), Error> {
         let rows = self.rows(archive)?;
@@ -126,7 +126,7 @@ impl<'f, S: Storage> Update<'f, S> {
         Ok(())
     }
 
-    /// The values of a row as they are after this update; `None` where there is no such row.
+    /// The values of a row as they are after this update; `None` if there is no such row.
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl<'f, S: Storage> Update<'f, S> {
         }
     }
 
-    /// All values of an archive as they are after this update; `None` where there is no such
+    /// All values of an archive as they are after this update; `None` if there is no such
     /// archive.
     ///
     /// # Errors
@@ -258,7 +258,7 @@ impl<'f, S: Storage> Update<'f, S> {
     }
 
     /// Checks that there is an archive, with a state, and that there are as many values as its data
-    /// sources need for so many rows. Gives its number of rows.
+    /// sources need for `count` rows. Returns its number of rows.
     fn check(&self, archive: usize, values: usize, count: u32) -> Result<u32, Error> {
         let rows = self.rows(archive)?;
         let sources = self.file.definitions.layout.sources;
@@ -274,7 +274,7 @@ impl<'f, S: Storage> Update<'f, S> {
     }
 }
 
-/// Writes an update, step by step as `docs/formats/portable-rrd.md` tells.
+/// Writes an update, step by step as `docs/formats/portable-rrd.md` describes.
 fn write<S: Storage>(
     file: &mut File<S>,
     slot: &Slot,

@@ -10,7 +10,7 @@ use super::pull::place;
 ///
 /// # Errors
 ///
-/// Another encoding, and what is none of its characters.
+/// Another encoding, and bytes that are not valid in this one.
 pub(super) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, RestoreError> {
     let error = |offset: usize, message: String| {
         let (line, column) = place(bytes, offset);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told() {
+    fn what_is_not_known_is_reported() {
         let odd = b"<?xml version=\"1.0\" encoding=\"koi8-r\"?><a>\xc1</a>";
         let message = decode(odd).unwrap_err().to_string();
         assert!(message.contains("koi8-r"), "{message}");

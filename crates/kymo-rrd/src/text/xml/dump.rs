@@ -34,7 +34,7 @@ pub enum Numbers {
     Long64,
     /// As rrdtool does where C's `long` has 32 bits: 9 digits after the point.
     Long32,
-    /// As few digits as tell a number from its neighbours, and all that rrdtool leaves out.
+    /// The fewest digits that distinguish a number from its neighbours, and all that rrdtool leaves out.
     Exact,
 }
 
@@ -47,7 +47,7 @@ pub struct DumpOptions {
     pub numbers: Numbers,
 }
 
-/// So much text is handed over at once, roughly.
+/// Approximate number of bytes of text that are handed over at once.
 const PART: usize = 64 << 10;
 
 /// Writes a database as XML. `zone` is for the local times in comments.
@@ -175,7 +175,7 @@ impl Dump<'_> {
         self.line.push(b" </name>\n\t\t<type> ");
         self.line.push(source.kind.name().as_bytes());
         self.line.push(b" </type>\n");
-        if self.is_exact() && !is_told(&source.name) {
+        if self.is_exact() && !is_reported(&source.name) {
             self.instruction(b"\t\t", "name", |line| hexadecimal(&source.name, line));
         }
         match &source.kind {
@@ -195,7 +195,7 @@ impl Dump<'_> {
                 program.write(&self.database.sources, &mut expression);
                 text(&Text::new(expression.as_bytes()), &mut self.line);
                 self.line.push(b" </cdef>\n");
-                if self.is_exact() && !is_program_told(program, place, &self.database.sources) {
+                if self.is_exact() && !is_program_reported(program, place, &self.database.sources) {
                     self.instruction(b"\t\t", "program", |line| program.write_nodes(line));
                 }
             }
@@ -203,7 +203,7 @@ impl Dump<'_> {
         self.line.push(b"\n\t\t<!-- PDP Status -->\n\t\t<last_ds>");
         text(&state.last_reading, &mut self.line);
         self.line.push(b"</last_ds>\n");
-        if self.is_exact() && !is_told(&state.last_reading) {
+        if self.is_exact() && !is_reported(&state.last_reading) {
             self.instruction(b"\t\t", "last-reading", |line| {
                 hexadecimal(&state.last_reading, line);
             });
@@ -313,9 +313,9 @@ impl Dump<'_> {
             }
         }
         if self.is_exact() {
-            let told = told(kind, scratch);
-            for (slot, (bits, told)) in scratch.0.into_iter().zip(told.0).enumerate() {
-                if bits != told {
+            let reported = reported(kind, scratch);
+            for (slot, (bits, reported)) in scratch.0.into_iter().zip(reported.0).enumerate() {
+                if bits != reported {
                     self.instruction(INDENT, &format!("slot-{slot}"), |line| {
                         line.push(format!("{bits:016x}").as_bytes());
                     });
@@ -438,25 +438,25 @@ pub(crate) fn history(kind: &ArchiveKind, scratch: &Scratch, out: &mut Line) {
     }
 }
 
-/// What the elements of a preparation area tell of it.
-fn told(kind: &ArchiveKind, scratch: &Scratch) -> Scratch {
-    let mut told = Scratch::default();
+/// What the elements of a preparation area record of it.
+fn reported(kind: &ArchiveKind, scratch: &Scratch) -> Scratch {
+    let mut reported = Scratch::default();
     for &(slot, name) in elements(kind) {
         if name == "history" {
             let mut history = [0; Scratch::HISTORY];
             let length = history_length(kind);
-            for (told, failure) in history[..length].iter_mut().zip(scratch.history()) {
-                *told = failure % 10;
+            for (reported, failure) in history[..length].iter_mut().zip(scratch.history()) {
+                *reported = failure % 10;
             }
-            told.set_history(&history);
+            reported.set_history(&history);
         } else {
-            told.0[slot] = scratch.0[slot];
+            reported.0[slot] = scratch.0[slot];
         }
     }
-    told
+    reported
 }
 
-/// A number with as few digits as tell it from its neighbours.
+/// A number with the fewest digits that distinguish it from its neighbours.
 fn shortest(value: Value, line: &mut Line) {
     match value.get() {
         Some(number) if number.is_finite() => line.shortest(number, 64),
@@ -466,7 +466,7 @@ fn shortest(value: Value, line: &mut Line) {
     }
 }
 
-/// The part of a second: microseconds where that says it all, else as many digits as tell
+/// The part of a second: microseconds where that says it all, else as many digits as distinguish
 /// it from its neighbours.
 fn fraction(time: Time, line: &mut Line) {
     let (seconds, micros) = time.to_micros();
@@ -487,7 +487,7 @@ fn fraction(time: Time, line: &mut Line) {
 
 /// Whether a text comes back from its element as it is: readers take blanks around it away, and
 /// there is no element for an empty one.
-fn is_told(text: &Text) -> bool {
+fn is_reported(text: &Text) -> bool {
     text.to_str().is_some_and(|text| {
         !text.is_empty() && text.trim_ascii() == text && !text.chars().any(char::is_control)
     })
@@ -495,7 +495,7 @@ fn is_told(text: &Text) -> bool {
 
 /// Whether a program comes back from its text: names may be those of operators, of numbers, or of
 /// several data sources.
-fn is_program_told(program: &Program, place: usize, sources: &[DataSource]) -> bool {
+fn is_program_reported(program: &Program, place: usize, sources: &[DataSource]) -> bool {
     let mut line = Line::new();
     program.write(sources, &mut line);
     let before = &sources[..place];
@@ -508,7 +508,7 @@ fn is_program_told(program: &Program, place: usize, sources: &[DataSource]) -> b
     };
     let written = std::str::from_utf8(line.as_bytes());
     written.is_ok_and(|text| {
-        is_told(&Text::from(text)) && Program::parse(text, find).as_ref() == Ok(program)
+        is_reported(&Text::from(text)) && Program::parse(text, find).as_ref() == Ok(program)
     })
 }
 

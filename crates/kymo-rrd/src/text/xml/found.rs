@@ -34,7 +34,7 @@ pub(super) enum FoundKind<'x> {
     Measured(SourceKind),
     /// An expression, and where it is: the names in it need not be known yet.
     Compute(Cow<'x, str>, usize),
-    /// What an exact dump tells instead, and where.
+    /// What an exact dump contains instead, and where.
     Program(Program, usize),
 }
 

@@ -13,7 +13,7 @@
 //! | `version="N"` | `<rrd>` | the version of the file, where it is below 3 |
 //! | `stray-micros="N"` | `<rrd>` | [`State::stray_micros`](crate::model::State::stray_micros) |
 //! | `name="H"`, `last-reading="H"` | `<ds>` | bytes of a text that XML would change, in hexadecimal |
-//! | `program="N,..."` | `<ds>` | the nodes of a `COMPUTE` program whose text says another |
+//! | `program="N,..."` | `<ds>` | the nodes of a `COMPUTE` program whose text means another program |
 //! | `current-row="N"` | `<rra>` | the place of the row that was written last |
 //! | `period="X"` | `<params>` | the length of a season, of predictions |
 //! | `smoothing-window="X"` | `<params>` | that, in versions that do not use it |

@@ -7,7 +7,7 @@
 use crate::{Value, text::numbers};
 
 /// Reads the row that `text` begins with, after blanks and comments. Its values are appended
-/// to `values`; told is how many there are, and where the row ends. `None` (and nothing is
+/// to `values`; returns how many there are, and where the row ends. `None` (and nothing is
 /// appended) where it is not in the usual form.
 #[inline]
 pub(super) fn row(text: &str, exact: bool, values: &mut Vec<u8>) -> Option<(usize, usize)> {

@@ -146,7 +146,7 @@ impl<'x> Pull<'x> {
     ///
     /// # Errors
     ///
-    /// Text where elements are expected, the end of the document, and what is no XML.
+    /// Text where elements are expected, the end of the document, and invalid XML.
     pub(super) fn item(&mut self) -> Result<Item<'x>, RestoreError> {
         loop {
             match self.event()? {
@@ -197,7 +197,7 @@ impl<'x> Pull<'x> {
     ///
     /// # Errors
     ///
-    /// An element in it, an unknown entity, and what is no XML.
+    /// An element in it, an unknown entity, and invalid XML.
     #[inline]
     pub(super) fn text(&mut self) -> Result<Cow<'x, str>, RestoreError> {
         let begin = self.next();
@@ -293,7 +293,7 @@ pub(super) fn place(text: &[u8], offset: usize) -> (usize, usize) {
     let begin = before.iter().rposition(|&byte| byte == b'\n');
     let column = before[begin.map_or(0, |newline| newline + 1)..]
         .iter()
-        // Bytes that continue a character of UTF-8 are no columns.
+        // UTF-8 continuation bytes are not columns.
         .filter(|&&byte| byte & 0xc0 != 0x80)
         .count();
     (line + 1, column + 1)

@@ -75,7 +75,7 @@ impl Restored {
 ///
 /// # Errors
 ///
-/// What is no XML, unknown and missing elements, texts that are not what they should be.
+/// Invalid XML, unknown and missing elements, and texts that are not what they should be.
 pub fn restore(bytes: &[u8], options: &RestoreOptions) -> Result<Restored, RestoreError> {
     let text = decode(bytes)?;
     let mut restore = Restore {
@@ -180,7 +180,7 @@ impl<'x> Restore<'x> {
         let mut name = None;
         let mut kind = None;
         let mut cdef = None;
-        // What an exact dump tells where the elements cannot.
+        // What an exact dump states where the elements cannot.
         let (mut exact_name, mut exact_reading, mut program) = (None, None, None);
         let (mut heartbeat, mut min, mut max) = (None, Value::UNKNOWN, Value::UNKNOWN);
         let mut state = SourceState {
@@ -423,7 +423,7 @@ impl<'x> Restore<'x> {
         }
     }
 
-    /// Reads rows, and tells how many there are. `columns` is the number of values in each;
+    /// Reads rows, and returns how many there are. `columns` is the number of values in each;
     /// while it is 0, it is not known.
     fn rows(&mut self, columns: &mut usize) -> Result<u64, RestoreError> {
         let mut rows = 0;
@@ -477,7 +477,7 @@ impl<'x> Restore<'x> {
         rows
     }
 
-    /// Reads a row, and tells how many values it has.
+    /// Reads a row, and returns how many values it has.
     fn row(&mut self) -> Result<usize, RestoreError> {
         let mut count = 0;
         loop {
@@ -495,7 +495,7 @@ impl<'x> Restore<'x> {
         }
     }
 
-    /// A text that is no number.
+    /// A text that is not a number.
     fn words(&mut self, element: &str) -> Result<Cow<'x, str>, RestoreError> {
         let text = self.pull.text()?;
         if text.contains(|character: char| !is_xml(character)) {

@@ -5,7 +5,7 @@ use kymo_time::date_of_days;
 
 const DAY: i64 = 86_400;
 
-/// What local time is, from some moment on.
+/// The local time from some time on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalTime {
     /// Seconds it is ahead of UTC.
@@ -16,9 +16,9 @@ pub struct LocalTime {
     pub until: i64,
 }
 
-/// Tells local times.
+/// Provides local times.
 pub trait Zone {
-    /// Local time from a moment on, in seconds since 1970.
+    /// The local time from a time on, in seconds since 1970.
     fn at(&self, seconds: i64) -> LocalTime;
 }
 

@@ -116,7 +116,7 @@ pub(crate) fn find(asked: Asked, raw: &[&[u8]], message: &str, clock: &Clock<'_>
 
 /// The longest text of a word that a message has between quotes or at its end, or else all of the word.
 fn quoted(word: &[u8], message: &str) -> Range<usize> {
-    // This apostrophe is no quote.
+    // This apostrophe is not a quotation mark.
     let message = &message.replace("n't", "nt");
     let between = |quote: char| message.split(quote).skip(1).step_by(2);
     let last = [": ", " in ", " name ", "vname "]

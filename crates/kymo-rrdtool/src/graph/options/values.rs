@@ -6,7 +6,7 @@ use super::{MAX_SIDE, YGrid};
 use crate::Failure;
 use crate::path::shown;
 
-/// C's `atoi`: what is no number is 0.
+/// C's `atoi`: what is not a number is 0.
 pub(super) fn integer(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let sign = usize::from(matches!(text.first(), Some(b'-' | b'+')));

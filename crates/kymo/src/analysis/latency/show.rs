@@ -138,7 +138,7 @@ impl Latency {
 
     /// A bar for each range of latencies.
     fn histogram_text(&self, style: &Style) -> String {
-        /// Bars are no longer than this, and at least that long.
+        /// Maximum and minimum width of bars.
         const BARS: (usize, usize) = (60, 10);
         let ranges = self.histogram.ranges();
         let most = ranges.iter().map(|range| range.count).max().unwrap_or(0);

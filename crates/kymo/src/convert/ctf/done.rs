@@ -7,7 +7,7 @@ use kymo_model::FaultReport;
 use crate::Discarded;
 use crate::report::MOST_FAULTS;
 
-/// Kinds of what could not be written that are told of a stream; there may be one for each event.
+/// At most this many kinds of write failures are reported for a stream; there may be one for each event.
 const MOST_REFUSED: usize = 100;
 
 /// What was done with a stream.
@@ -19,13 +19,13 @@ pub(super) struct Done {
     pub(super) more_faults: u64,
     /// What could not be written: name of the event class and why, and how often.
     refused: BTreeMap<(String, String), u64>,
-    /// Events before the zero of time, and events without a time, where the target tells times
+    /// Events before the zero of time, and events without a time, where the target gives times
     /// in nanoseconds.
     pub(super) early: u64,
     pub(super) untimed: u64,
     /// What the recorder discarded, of what was looked at.
     pub(super) discarded: Discarded,
-    /// Packets that tell other times or counts than those of the source.
+    /// Packets that state other times or counts than those of the source.
     pub(super) mended: u64,
 }
 
@@ -38,7 +38,7 @@ impl Done {
         }
     }
 
-    /// Keeps only so many faults, the first ones.
+    /// Keeps only the first `most` faults.
     pub(super) fn keep_faults(&mut self, most: usize) {
         self.more_faults += self.faults.len().saturating_sub(most) as u64;
         self.faults.truncate(most);
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_has_a_bound() {
+    fn what_is_reported_has_a_bound() {
         let mut done = Done::default();
         for number in 0..MOST_FAULTS as u64 + 5 {
             done.fault(|| FaultReport {

@@ -8,7 +8,7 @@
 //!
 //! `plan` makes one class model of those of the recordings (`model` makes those of recordings
 //! that have none, `layout` lays fields out otherwise), and `stream` writes a stream. `mend` finds
-//! out what damaged packets should say, with `section` where streams count together. `order` tells
+//! out what damaged packets should say, with `section` where streams count together. `order` returns
 //! whether the events of a stream are in order of time, and `sift` which are not.
 
 mod done;
@@ -47,11 +47,11 @@ use kymo_io::in_threads;
 pub struct CtfOptions {
     /// The metadata language.
     pub dialect: Dialect,
-    /// The byte order of fields that have the native one; the recording's own unless told.
+    /// The byte order of fields that have the native one [default: the recording's own].
     pub order: Option<ByteOrder>,
     /// Whether fields lie one behind the other, without alignment.
     pub packed: bool,
-    /// The size of packets in bytes; they are kept as they are unless told.
+    /// The size of packets in bytes [default: packets are kept as they are].
     pub packet_bytes: Option<u64>,
     /// How packets are secured, which only those of RFC v1.1 can be.
     pub protection: Option<(Protection, Nonce)>,
@@ -59,7 +59,7 @@ pub struct CtfOptions {
     pub metadata_protection: Option<(Protection, Nonce)>,
     /// Whether LTTng's index files are written; RFC v1.1 has none.
     pub index: bool,
-    /// Whether packets whose times and counters contradict their events and neighbours tell others,
+    /// Whether packets whose times and counters contradict their events and neighbours get corrected ones,
     /// events out of their packet's time are left out, and what is known to be lost with damage is
     /// counted as discarded.
     pub repairs: bool,
@@ -83,9 +83,9 @@ pub struct Written {
     pub changes: Vec<String>,
     /// What could not be written, with how often and why.
     pub refused: Vec<String>,
-    /// What the recorders discarded, which the trace tells too.
+    /// What the recorders discarded, which the trace also records.
     pub discarded: Discarded,
-    /// Packets that tell other times or counts than those of the recording, which were damaged.
+    /// Packets that state other times or counts than those of the recording, which were damaged.
     pub mended: u64,
 }
 
@@ -208,7 +208,7 @@ impl TraceModel {
 }
 
 /// Writes the chosen events of some recordings (by their positions) as one trace to a directory,
-/// which must not be there or be empty. `progress` is told the bytes that have been gone through.
+/// which must not be there or be empty. `progress` receives the number of bytes that were processed.
 ///
 /// # Errors
 ///

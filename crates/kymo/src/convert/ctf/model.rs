@@ -1,4 +1,4 @@
-//! Class models of recordings that are no traces: of what their schemas tell.
+//! Class models of recordings that are not traces, made from their schemas.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub(super) fn of_classes(
 ) -> TraceClass {
     let how = How {
         order,
-        tells_beside: to != Dialect::Rfc11,
+        reports_beside: to != Dialect::Rfc11,
     };
     let mut clocks: Vec<Arc<Clock>> = Vec::new();
     let streams = streams
@@ -82,13 +82,13 @@ pub(super) fn of_classes(
     }
 }
 
-/// How fields are told.
+/// How fields are encoded.
 #[derive(Clone, Copy)]
 struct How {
     order: ByteOrder,
-    /// Whether a field of its own tells the length of an array, and what an optional or variant
+    /// Whether a separate field contains the length of an array, and what an optional or variant
     /// holds. In RFC v1.1 a length lies before its elements, and it has sequences for the others.
-    tells_beside: bool,
+    reports_beside: bool,
 }
 
 fn stream(
@@ -205,7 +205,7 @@ fn scope(schema: &Schema, scope: Scope, how: How) -> Option<FieldClass> {
     Some(maker.class(root))
 }
 
-/// Makes field classes of a schema. What readers of CTF must be told by another field gets one just
+/// Makes field classes of a schema. What readers of CTF must read from another field gets one just
 /// before it: the length of an array, the selector of an optional or variant.
 struct Maker<'s> {
     schema: &'s Schema,
@@ -254,17 +254,17 @@ impl Maker<'_> {
                 }
             }
             Kind::Blob | Kind::Array { .. } | Kind::Optional | Kind::Variant
-                if !self.how.tells_beside =>
+                if !self.how.reports_beside =>
             {
                 // Fitting to RFC v1.1 asks for no selector.
-                self.told(
+                self.reported(
                     field,
                     FieldRef {
                         targets: Vec::new(),
                     },
                 )
             }
-            // What is told by another field, and is no member of a structure, is in one with it.
+            // What another field describes, and is not a member of a structure, is put into one with it.
             Kind::Blob | Kind::Array { .. } | Kind::Optional | Kind::Variant => {
                 let mut members = Vec::new();
                 self.member("value", field, &mut members);
@@ -276,16 +276,17 @@ impl Maker<'_> {
         }
     }
 
-    /// Adds a member, and before it the one that tells of it.
+    /// Adds a member, and before it the one that describes it.
     fn member(&mut self, name: &str, field: FieldId, members: &mut Vec<Member>) {
         let of = self.schema.field(field);
-        let told = |what: &str, bits| number(&format!("{name}_{what}"), bits, self.how.order, &[]);
+        let reported =
+            |what: &str, bits| number(&format!("{name}_{what}"), bits, self.how.order, &[]);
         let loss_reporter = match of.kind {
-            _ if !self.how.tells_beside => None,
+            _ if !self.how.reports_beside => None,
             Kind::Array { length: Some(_) } => None,
-            Kind::Array { length: None } | Kind::Blob => Some(told("length", 32)),
-            Kind::Optional => Some(told("is_there", 8)),
-            Kind::Variant => Some(told("kind", 8)),
+            Kind::Array { length: None } | Kind::Blob => Some(reported("length", 32)),
+            Kind::Optional => Some(reported("is_there", 8)),
+            Kind::Variant => Some(reported("kind", 8)),
             _ => None,
         };
         members.extend(loss_reporter);
@@ -300,16 +301,16 @@ impl Maker<'_> {
             }],
         };
         self.path.steps.push(Step::Child(members.len()));
-        let class = self.told(field, loss_reporter);
+        let class = self.reported(field, loss_reporter);
         self.path.steps.pop();
         members.push(Member::new(name, class));
     }
 
-    /// The class of a field of which another one may have to tell.
-    fn told(&mut self, field: FieldId, loss_reporter: FieldRef) -> FieldClass {
+    /// The class of a field that another one may have to describe.
+    fn reported(&mut self, field: FieldId, loss_reporter: FieldRef) -> FieldClass {
         let of = self.schema.field(field);
         let children = of.children.clone();
-        let counted = |loss_reporter| match self.how.tells_beside {
+        let counted = |loss_reporter| match self.how.reports_beside {
             true => Length::Dynamic(loss_reporter),
             false => {
                 let layout = layout_of(32, self.how.order);

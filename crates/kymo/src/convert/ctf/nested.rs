@@ -6,7 +6,7 @@ use kymo_model::{FieldId, Schema, Scope, Visitor};
 
 use crate::hand_on::hand_on_values;
 
-/// Tells an encoder of values as if the specific context were the first member of the payload.
+/// Presents values to an encoder as if the specific context were the first member of the payload.
 pub(super) struct Nested<'n, 'e> {
     encode: &'n mut Encode<'e>,
     context: Option<FieldId>,

@@ -159,7 +159,7 @@ fn keep_wanted(class: &mut TraceClass, wants: impl Fn(usize) -> bool) {
 /// The stream classes of all recordings (their positions, and that of the recording) in the order in
 /// which they are in the trace.
 ///
-/// Of events at the same time, those come first in a trace whose stream class has the smaller number,
+/// Of events at the same time, a trace has those first whose stream class has the smaller number,
 /// and of several recordings those of the one that is first by its identity. So these come in
 /// the same order when they are one trace.
 fn class_order(parts: &[(usize, &AnyRecording, TraceClass)]) -> Vec<(usize, usize)> {
@@ -183,7 +183,7 @@ fn class_order(parts: &[(usize, &AnyRecording, TraceClass)]) -> Vec<(usize, usiz
 }
 
 impl<'r> Source<'r> {
-    /// `positions` are those of its stream classes in the trace; `wants` tells whether an event class is
+    /// `positions` are those of its stream classes in the trace; `wants` returns whether an event class is
     /// in the trace at all.
     fn new(
         recording: usize,
@@ -319,7 +319,7 @@ fn free_name(name: &str, mark: &str, first: u64, is_taken: impl Fn(&str) -> bool
     free
 }
 
-/// One model of several: each keeps its stream classes, in the order told, with numbers of their own,
+/// One model of several: each keeps its stream classes, in the order given, with numbers of their own,
 /// and its clocks.
 fn merged(
     models: &[&TraceClass],
@@ -366,7 +366,7 @@ fn merged(
 }
 
 /// Leaves out of the environment what not all traces say alike, such as the process that was traced:
-/// it would be told of the events of the others too.
+/// it would be attributed to the events of the others too.
 fn agree_on_environment(trace: &mut TraceClass, models: &[&TraceClass], changes: &mut Vec<String>) {
     let mut left_out: Vec<&str> = Vec::new();
     for (name, value) in models.iter().flat_map(|model| &model.environment) {
@@ -415,7 +415,7 @@ fn section_name(sections: &[StreamClass], name: &str) -> String {
     free_name(name, "x", 2, is_taken)
 }
 
-/// What is to be told where the times of some streams cannot be compared with those of others.
+/// The warning if the times of some streams cannot be compared with those of others.
 fn apart_in_time(trace: &TraceClass) -> Option<String> {
     let is_absolute = |stream: &StreamClass| {
         let clock = trace.clocks.get(stream.clock?)?;

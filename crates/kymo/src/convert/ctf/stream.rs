@@ -84,7 +84,7 @@ struct Scribe<'s, 'f> {
     worker: &'s mut Worker<'f>,
     options: &'s CtfOptions,
     done: Done,
-    /// Events that were lost so far, as the chunks tell.
+    /// Events that were lost so far, as the chunks report.
     lost_events: u64,
     /// Packets of the source since the one begun last that are not in the target: lost ones, and
     /// those that cannot be read.
@@ -108,7 +108,7 @@ struct Scribe<'s, 'f> {
     all_copied: bool,
     /// Ticks at the end of the packet before, where packets are not kept.
     end: Option<u64>,
-    /// Whether times are told in nanoseconds since the epoch: RFC v1.1 knows no other clock.
+    /// Whether times are given in nanoseconds since the epoch: RFC v1.1 knows no other clock.
     in_nanos: bool,
     /// Nanoseconds of the event before.
     last: u64,
@@ -134,7 +134,7 @@ impl Scribe<'_, '_> {
     }
 
     /// Writes the packet before a window without events, where something was lost between it and
-    /// the next: readers tell that by the counters of both.
+    /// the next: readers detect that by the counters of both.
     fn empty(&mut self, chunk: &Chunk, next: &Chunk) -> Result<(), WriteError> {
         let is_lost = next.lost_events.is_some() || next.lost_chunks.is_some();
         let (Some(trace), true, false) = (self.job.of.as_ctf(), is_lost, self.is_begun) else {
@@ -180,13 +180,13 @@ impl Scribe<'_, '_> {
         self.all_copied = false;
     }
 
-    /// A packet that cannot be read: the number of the next one tells that it is missing.
+    /// A packet that cannot be read: the number of the next one shows that it is missing.
     fn unreadable(&mut self, chunk: &Chunk, fault: Fault) {
         self.missing = self.missing.wrapping_add(1);
         self.fault(chunk, None, fault);
     }
 
-    /// A packet that is left out since nobody knows when its events were.
+    /// A packet that is left out because the times of its events are unknown.
     fn misplaced(&mut self, chunk: &Chunk) {
         let fault = Fault::new(FaultCode::NotMonotonic, 0, chunk.begin.unwrap_or_default());
         let of = self.job.of;
@@ -263,15 +263,15 @@ impl Scribe<'_, '_> {
             self.unreadable(chunk, fault);
             return Ok(());
         }
-        let told = mended.as_ref().map_or(&head, |mended| &mended.head);
+        let reported = mended.as_ref().map_or(&head, |mended| &mended.head);
         let begin = times.and_then(|times| times.begin).unwrap_or(packet.clock);
         let said = head.content_bits.filter(|_| contradiction.is_none());
         let is_cut = said.is_some_and(|bits| bits > packet.content_bits);
         if mended.is_some() && (is_cut || judged.whole.is_none()) {
-            self.begin_counting(trace, chunk, begin, told)?;
+            self.begin_counting(trace, chunk, begin, reported)?;
         }
         self.is_apart = judged.is_apart;
-        self.begin(trace, chunk, begin, told, lost_events)?;
+        self.begin(trace, chunk, begin, reported, lost_events)?;
         let number = self.writer.sequence();
         let clock = times.and_then(|times| times.clock).unwrap_or(packet.clock);
         self.trace_events(trace, chunk, cursor, &judged.sifted, clock)?;
@@ -309,7 +309,7 @@ impl Scribe<'_, '_> {
             && (head.uuid.is_none() || head.uuid == trace.class().uuid)
             && (trace.packet_session(packet)).is_none_or(|session| session == self.plan.session_id);
         let agrees = self.source.agreements[class].packets && is_ours;
-        // Where a packet does not tell all of its time, a reader goes on from the one before it.
+        // Where a packet does not contain all of its time, a reader goes on from the one before it.
         let has_time = chunk.begin.is_none() && self.all_copied
             || head.begin.is_some_and(|(_, bits)| bits >= 64)
             || self.all_copied && trace.files().len() == trace.streams().len();
@@ -328,7 +328,7 @@ impl Scribe<'_, '_> {
     }
 
     /// Writes an empty packet before the first one of a stream in which something is lost by damage:
-    /// readers tell losses by the counters of two packets.
+    /// readers detect losses by the counters of two packets.
     fn begin_counting(
         &mut self,
         trace: &Trace,
@@ -355,8 +355,8 @@ impl Scribe<'_, '_> {
         self.end_packet(Some(begin))
     }
 
-    /// Begins a packet like one of the source, at the ticks `begin` where packets tell when they do;
-    /// where packets are not kept, only if what is told in the packet's header and context changes.
+    /// Begins a packet like one of the source, at the ticks `begin` where packets state when they do;
+    /// where packets are not kept, only if the contents of the packet's header and context change.
     fn begin(
         &mut self,
         trace: &Trace,
@@ -377,9 +377,9 @@ impl Scribe<'_, '_> {
                 .cloned()
                 .collect();
             let before = self.context.replace(context);
-            // Where packets tell only some bits of their time, a reader needs each of them.
-            let is_told = head.begin.is_none_or(|(_, bits)| bits >= 64);
-            let is_alike = before == self.context && is_told && !self.is_apart;
+            // Where packets contain only some bits of their time, a reader needs each of them.
+            let is_reported = head.begin.is_none_or(|(_, bits)| bits >= 64);
+            let is_alike = before == self.context && is_reported && !self.is_apart;
             if is_alike && lost_events == 0 && self.missing == 0 {
                 return Ok(());
             }
@@ -401,7 +401,7 @@ impl Scribe<'_, '_> {
         }
     }
 
-    /// Ends the packet in hand; what cannot be told of it is refused.
+    /// Ends the current packet; what cannot be written of it is refused.
     fn end_packet(&mut self, end: Option<u64>) -> Result<(), WriteError> {
         match self.writer.end_packet(end) {
             Err(WriteError::LeftOut { events }) => {
@@ -451,7 +451,7 @@ impl Scribe<'_, '_> {
         }
     }
 
-    /// Counts events that damage has taken: how many, nobody knows, so one.
+    /// Counts events that were lost to damage: their number is unknown, so it counts one.
     fn count_damage(&mut self) {
         if self.options.repairs {
             self.damaged = self.damaged.wrapping_add(1);
@@ -483,7 +483,7 @@ impl Scribe<'_, '_> {
     }
 }
 
-/// Whether a packet is secured: how it is to be in the target is told by options.
+/// Whether a packet is secured; in the target, options decide that.
 fn is_secured(trace: &Trace, packet: &[u8]) -> bool {
     let class = trace.class();
     class.dialect == Dialect::Rfc11 && secure::is_secured(packet, class.native_order())

@@ -106,7 +106,7 @@ impl Layout {
         stream
     }
 
-    /// Steps are shorter than this: all of a packet together are less than its own times can tell.
+    /// Steps are shorter than this: all of a packet together are less than its own times can express.
     fn most_step(&self) -> u64 {
         let bits = [self.begin, self.end].into_iter().filter(|&bits| bits > 0);
         let bits = bits.min().unwrap_or(64).min(40);
@@ -145,7 +145,7 @@ fn repaired(layout: &Layout, packets: &[Vec<u8>]) -> (Written, Vec<(String, i64,
     (written, found)
 }
 
-/// Packets of which each tells all of its time.
+/// Packets that each contain all of their time.
 const WHOLE: Layout = Layout {
     begin: 64,
     end: 64,
@@ -232,7 +232,7 @@ fn packets() -> impl Strategy<Value = Vec<Vec<(bool, u64)>>> {
     prop::collection::vec(prop::collection::vec(event, 0..16), 1..12)
 }
 
-/// Packets whose events take some time, between which is some.
+/// Packets whose events take some time, with gaps between them.
 fn long_packets() -> impl Strategy<Value = Vec<Vec<(bool, u64)>>> {
     let event = (any::<bool>(), 1..60_000u64);
     prop::collection::vec(prop::collection::vec(event, 1..8), 2..12)

@@ -73,7 +73,7 @@ fn files_come_back() {
 }
 
 #[test]
-fn wrong_lines_are_told() {
+fn wrong_lines_are_reported() {
     let file = r#"{"timestamp":null,"recording":"a","kind":"notification","cpel":"file","byte_order":"big","unused":0,"date":1}"#;
     let section = r#"{"timestamp":null,"recording":"a","cpel":"section","section":0,"type":5,"strings":"","clock":1}"#;
     let event = r#"{"timestamp":1,"recording":"a","track":1,"event_class":2,"datum":3,"section":0,"ticks":4}"#;
@@ -130,7 +130,7 @@ prop_compose! {
 }
 
 proptest! {
-    /// Texts of any bytes, events in any order, both byte orders, sections that nobody knows.
+    /// Texts of any bytes, events in any order, both byte orders, unknown sections.
     #[test]
     fn any_file_comes_back(
         events in vec((text(), text()), 0..6),

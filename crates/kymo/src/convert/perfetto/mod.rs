@@ -1,7 +1,7 @@
 //! Traces of Perfetto: protocol buffers that ui.perfetto.dev and trace_processor open.
 //!
 //! * Each recording is a track, and in it each stream, or each value of the field that
-//!   [tells tracks apart](super::TrackOptions::track), one of its own.
+//!   [distinguishes tracks](super::TrackOptions::track), one of its own.
 //! * Each event is an instant, or the begin or the end of a slice, with the event's name and an
 //!   annotation for each field; one that ends a slice has its name as the annotation `end`. Members of the payload go by their names; those of packet context,
 //!   common context and specific context have the scope before them, as `common_context.vpid`.
@@ -40,7 +40,7 @@ use crate::show::{LossReporter, Message, Sink, WallOptions};
 use crate::timeline::Filler;
 use crate::{AnyRecording, EntryKind};
 
-/// So many counters are told apart: a little data may tell one for each track and field.
+/// At most this many counters are distinguished: a little data may define one for each track and field.
 const MOST_COUNTERS: usize = 1 << 20;
 
 /// What a counter is of.
@@ -52,7 +52,7 @@ enum CounterOf {
     Field(usize, usize, usize, usize),
 }
 
-/// Puts a trace together. What was lost is told as warnings.
+/// Puts a trace together. Losses are reported as warnings.
 #[derive(Debug)]
 pub struct Perfetto<'m> {
     binding: &'m TrackBinding,
@@ -95,7 +95,7 @@ impl<'m> Perfetto<'m> {
         }
     }
 
-    /// Tells so many counters apart, and no more.
+    /// Sets the maximum number of counters that are distinguished.
     #[cfg(test)]
     pub(super) fn with_counters(self, most_counters: usize) -> Self {
         Self {
@@ -132,7 +132,7 @@ impl<'m> Perfetto<'m> {
         uuid
     }
 
-    /// The track of a counter, below `parent`; none of one more than can be told apart.
+    /// The track of a counter, below `parent`; `None` if there are too many to distinguish.
     fn counter(
         &mut self,
         of: CounterOf,

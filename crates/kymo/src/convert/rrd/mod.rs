@@ -4,7 +4,7 @@
 //! * A row of time T has the events from T - step on, and before T.
 //! * There is a data source for each name of events that were met, or for each
 //!   [track](super::TrackOptions::track). Its name has what is allowed in names of data sources;
-//!   [`Made::sources`] tells what each stands for.
+//!   [`Made::sources`] lists what each stands for.
 //! * Counts are the number of events, 0 where there was none. Values are the average, minimum,
 //!   maximum or last one of a step, unknown where there was none; infinite ones and NaNs count as
 //!   none.
@@ -68,13 +68,13 @@ impl Function {
 /// What a database is made of.
 #[derive(Clone, Debug)]
 pub struct RrdOptions {
-    /// The field whose values are kept, and how; without, events are counted.
+    /// The field whose values are kept, and how; by default, events are counted.
     pub value: Option<(FieldNames, Function)>,
-    /// The field whose values are data sources; without, names of events are.
+    /// The field whose values are data sources; by default, names of events are.
     pub track: Option<FieldNames>,
     /// Seconds of a step; at least 1.
     pub step: u32,
-    /// The number of rows, of which the last one has the last event; without, as many as there are
+    /// The number of rows, the last of which has the last event; by default, the number of
     /// steps from the first event to the last.
     pub rows: Option<u64>,
     /// The form of the file.
@@ -143,7 +143,7 @@ impl std::error::Error for MakeError {}
 
 /// A database of which hardly any values are of events is reported from this size on.
 const LARGE: u64 = 16 << 20;
-/// As hardly any counts one of so many.
+/// Hardly any means one in this number.
 const SPARSE: u64 = 100;
 
 /// How large a database will be.
@@ -197,7 +197,7 @@ pub struct SeriesDatabase {
 }
 
 impl SeriesDatabase {
-    /// One with steps of so many seconds.
+    /// Creates one with steps of `step` seconds.
     pub fn new(step: u32, rows: Option<u64>, target: Target) -> Self {
         Self {
             options: RrdOptions {
@@ -243,7 +243,7 @@ impl SeriesDatabase {
     }
 }
 
-/// Counts events. What the recorders lost is told as warnings.
+/// Counts events. Losses of the recorders are reported as warnings.
 #[derive(Debug)]
 pub struct Rrd<'m> {
     options: RrdOptions,

@@ -58,13 +58,13 @@ pub struct TraceInfo {
     pub name: Option<String>,
     /// Its identity: its unique identifier, and what it is called in its metadata.
     pub identity: Identity,
-    /// Number of the session, where packets of RFC v1.1 tell it.
+    /// Number of the session, if packets of RFC v1.1 contain it.
     pub session: Option<u32>,
     /// Byte order, where the whole recording has one.
     pub byte_order: Option<ByteOrder>,
     /// Name and version of the program that wrote it.
     pub producer: Option<String>,
-    /// What the recorder tells of its environment.
+    /// What the recorder reports about its environment.
     pub environment: Vec<(String, EnvironmentValue)>,
     /// Clocks.
     pub clocks: Vec<ClockInfo>,
@@ -85,7 +85,7 @@ pub struct TraceInfo {
 /// Attributes as `(name space, JSON text)`.
 pub type Attributes = Vec<(String, String)>;
 
-/// What identifies something, as far as it is told.
+/// What identifies something, as far as it is specified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Name space of the name.
@@ -159,7 +159,7 @@ pub struct StreamSummary {
     pub packets: u64,
     /// Their size, padding included.
     pub bytes: u64,
-    /// Events, if an index has counted all of them.
+    /// Number of events, if an index has counted all of them.
     pub events: Option<u64>,
     /// When its first packet begins.
     pub begin: Option<Timestamp>,
@@ -374,7 +374,7 @@ fn event_classes(of: &Trace) -> Vec<ClassInfo> {
     classes.collect()
 }
 
-/// Attributes whose JSON has no blanks and newlines between its tokens, so that each is a line.
+/// Attributes as JSON without blanks and newlines between its tokens, so that each is one line.
 fn compact(attributes: &[(String, String)]) -> Attributes {
     let without_blanks = |json: &str| {
         let (mut in_text, mut escaped) = (false, false);
@@ -392,7 +392,7 @@ fn compact(attributes: &[(String, String)]) -> Attributes {
         .collect()
 }
 
-/// The tracer's name and version, as LTTng, barectf and others tell them.
+/// The tracer's name and version, as LTTng, barectf and others record them.
 fn producer(environment: &[(String, EnvironmentValue)]) -> Option<String> {
     let get = |key: &str| environment.iter().find(|(name, _)| name == key);
     let (_, EnvironmentValue::Text(name)) = get("tracer_name")? else {
@@ -449,7 +449,7 @@ fn fields(schema: &Schema) -> Vec<FieldInfo> {
     fields
 }
 
-/// What a field holds; `None` for a compound, whose parts tell.
+/// What a field holds; `None` for a compound, which its parts describe.
 fn kind_name(schema: &Schema, id: FieldId) -> Option<String> {
     let labelled = |number: String, is_labelled: bool| match is_labelled {
         true => format!("enum {number}"),

@@ -100,13 +100,13 @@ impl TraceInfo {
         }
     }
 
-    /// The stream classes, where more is told of them than their numbers.
+    /// The stream classes, if more is known of them than their numbers.
     fn stream_classes_text(&self) -> String {
         let classes = &self.stream_classes;
-        let is_told = classes
+        let is_reported = classes
             .iter()
             .any(|class| class.identity != Identity::default() || !class.attributes.is_empty());
-        if !is_told {
+        if !is_reported {
             return String::new();
         }
         let what = match self.dialect {
@@ -201,7 +201,7 @@ pub(in crate::report) fn classes_text(classes: &[ClassInfo], fields: bool) -> St
     text
 }
 
-/// What is told of an event class beside its line: a line for each attribute and field.
+/// What is printed of an event class beside its line: a line for each attribute and field.
 fn schema_text(class: &ClassInfo) -> String {
     let mut text = String::new();
     let Identity { namespace, uid, .. } = &class.identity;

@@ -13,7 +13,7 @@ use crate::report::{faults_below, write_faults};
 impl Stats {
     /// One object: `events`, `bytes`, `begin`, `end` (nanoseconds), `rate` (events per
     /// second), `discarded_events`, `discarded_packets`, then `event_classes` and `streams` with the same keys
-    /// for each, and `faults`; where not all faults are listed, `more_faults` tells how many are not.
+    /// for each, and `faults`; where not all faults are listed, `more_faults` says how many are not.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = Json::default();
         let write = |json: &mut Json, count: &Count, duration| {

@@ -19,7 +19,7 @@
 //! stands before it (`payload.id`, `common_context.id`, `payload.name`). Structures are spread over columns; arrays, and
 //! structures within variants and optionals, are one cell of [JSON](super::json).
 //! Enumerations and bit maps are their numbers, an absent optional is an empty cell, BLOBs
-//! are lower-case hexadecimal digits, what is no number is `NaN`, `Infinity` or `-Infinity`.
+//! are lower-case hexadecimal digits, NaNs and infinities are `NaN`, `Infinity` or `-Infinity`.
 
 mod field_renderer;
 mod plan;
@@ -43,12 +43,12 @@ use crate::{AnyRecording, EntryKind};
 
 /// The columns that all lines have.
 const FIRST: [&str; 5] = ["timestamp", "recording", "kind", "name", "schema"];
-/// What stands in the column `schema`. It is no number, so that no reader takes it for a value.
+/// The content of the column `schema`. It is not a number, so that no reader takes it for a value.
 const SCHEMA: &[u8] = b"csv-1";
 /// More columns of fields than this are one column instead.
 const MOST_COLUMNS: usize = 256;
 
-/// Puts lines together. What was lost is told as warnings.
+/// Puts lines together. Losses are reported as warnings.
 #[derive(Debug)]
 pub struct Csv {
     loss_reporter: LossReporter,
@@ -66,7 +66,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// The columns of event classes; `chosen` tells by their names which ones are shown.
+    /// The columns of event classes; `chosen` returns by their names which ones are shown.
     fn new(of: &[AnyRecording], chosen: impl Fn(&EventClass) -> bool) -> Self {
         let mut all: Vec<Vec<Column>> = Vec::new();
         for recording in of {
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_tells_two_columns_apart() {
+    fn a_scope_distinguishes_two_columns() {
         let column = |scope, name: &str| (scope, name.to_owned());
         use kymo_model::Scope::{CommonContext, Payload};
         let columns = [

@@ -33,7 +33,7 @@ struct Cells {
 }
 
 impl Row {
-    /// Keeps what the events of a packet have in common: `fields` tells what is shown of the packets of
+    /// Keeps what the events of a packet have in common: `fields` specifies what is shown of the packets of
     /// that stream, `visit` decodes the packet.
     pub(crate) fn packet(
         &mut self,

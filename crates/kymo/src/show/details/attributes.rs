@@ -19,7 +19,7 @@ pub(super) fn write(attributes: &[(String, String)], text: &mut Text) -> bool {
             text.margin();
             text.push(namespace);
             text.push(":");
-            // What is no JSON cannot come out of metadata that was read; it is shown as it is.
+            // Text that is not JSON cannot come from metadata that was read; it is shown as it is.
             let value = serde_json::from_str(json).unwrap_or_else(|_| json.as_str().into());
             write_value(&value, text);
         }

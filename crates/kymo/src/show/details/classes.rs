@@ -58,7 +58,7 @@ fn without_roles(class: &FieldClass) -> Option<FieldClass> {
 fn field(class: &FieldClass, around: Around<'_>, text: &mut Text) {
     match class {
         FieldClass::Bool(_) => text.push("Boolean"),
-        // There is no opening parenthesis: babeltrace2 forgets it.
+        // The opening parenthesis is missing, as in babeltrace2.
         FieldClass::BitArray(_) => text.push("Bit array 0 flags)"),
         FieldClass::BitMap { flags, .. } => bit_map(flags, text),
         FieldClass::Integer { layout, style } => integer(style, layout.bits, false, text),
@@ -335,14 +335,14 @@ fn location_of(length: &Length) -> Option<&FieldPath> {
     }
 }
 
-/// The place of a field, where babeltrace2 tells it.
+/// The place of a field, if babeltrace2 prints it.
 fn expressible(reference: &FieldRef) -> Option<&FieldPath> {
     let first = reference.targets.first()?;
-    let told = |path: &FieldPath| scope_name(path.scope).is_some();
-    reference.targets.iter().all(told).then_some(first)
+    let reported = |path: &FieldPath| scope_name(path.scope).is_some();
+    reference.targets.iter().all(reported).then_some(first)
 }
 
-/// What places of fields begin with. Those in packets and event headers are not told.
+/// What places of fields begin with. Those in packets and event headers are not printed.
 const fn scope_name(scope: Scope) -> Option<&'static str> {
     match scope {
         Scope::PacketHeader | Scope::PacketContext | Scope::EventHeader => None,

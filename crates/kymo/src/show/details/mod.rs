@@ -65,7 +65,7 @@ impl Details {
         self.text.push("]\n");
     }
 
-    /// Writes the line that tells which stream a message is of.
+    /// Writes the line that says which stream a message belongs to.
     fn tag(&mut self, number: usize, of: &Trace, stream: usize) {
         let class = of.streams()[stream].class;
         let id = stream_id(of.streams(), stream);
@@ -157,7 +157,7 @@ impl Sink for Details {
         self.message(message, of, text, out, warnings);
     }
 
-    /// Every message is told alike.
+    /// All messages are written the same way.
     fn message(
         &mut self,
         message: &Message,
@@ -168,7 +168,7 @@ impl Sink for Details {
     ) {
         self.text.line.clear();
         let all = !self.met.is_empty();
-        // Of a database there is nothing of what babeltrace2 tells.
+        // A database has nothing that babeltrace2 prints.
         let Some(recording) = of[message.recording].as_ctf() else {
             return;
         };

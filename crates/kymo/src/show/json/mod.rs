@@ -39,8 +39,8 @@
 //! * A scope that an event does not have is left out. What is not known is `null`: the
 //!   time of an event without a clock, the name of a trace or event, the number of a stream.
 //! * Integers are exact, also above 2^53; their base does not matter here.
-//! * Floating point numbers have as few digits as tell them from their neighbours (those of
-//!   their own size); what is no number is `"NaN"`, `"Infinity"` or `"-Infinity"`.
+//! * Floating point numbers have as few digits as distinguish them from their neighbours (those of
+//!   their own size); NaNs and infinities are `"NaN"`, `"Infinity"` or `"-Infinity"`.
 //! * Enumerations, and integers with labels, are `{"value":N,"labels":[...]}`; bit maps
 //!   `{"value":N,"flags":[...]}`, in the order of declaration; bit arrays unsigned integers.
 //! * A variant is the value of its selected option, an absent optional is `null`.
@@ -66,7 +66,7 @@ use crate::{AnyRecording, EntryKind};
 /// The version of the keys.
 const SCHEMA: &[u8] = b",\"schema\":1";
 
-/// Puts lines together. What was lost is told as warnings.
+/// Puts lines together. Losses are reported as warnings.
 #[derive(Debug)]
 pub struct Json {
     loss_reporter: LossReporter,

@@ -46,7 +46,7 @@ impl Options {
     }
 }
 
-/// A word that is no item of a list.
+/// A word that is not an item of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownItem {
     /// The word.

@@ -1,4 +1,4 @@
-//! Answers from an index, and from the rows that it does not tell apart.
+//! Answers from an index, and from the rows that it does not distinguish.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ struct Partial {
     missing: Missing,
 }
 
-/// The bins of tracks from the index of their recording; rows that it does not tell apart are read again. `None` if
+/// The bins of tracks from the index of their recording; rows that it does not distinguish are read again. `None` if
 /// there is no index, or it is damaged.
 pub(super) fn answer(
     done: &Done,

@@ -52,7 +52,7 @@ impl Shared {
         }
     }
 
-    /// Takes the index of a recording from the cache, or makes it; `None` where nobody waits for it any more.
+    /// Takes the index of a recording from the cache, or builds it; `None` if nothing waits for it any more.
     fn prepare(&self, of: &AnyRecording) -> Option<Done> {
         let key = key(of, &self.options.opened);
         let cache = self.options.cache.as_ref().zip(key.as_ref());

@@ -1,4 +1,4 @@
-//! What tells the index of a recording from others, and what a cache has of recordings.
+//! What distinguishes the index of a recording from others, and what a cache has of recordings.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::{IndexOptions, Timeline};
 use crate::AnyRecording;
 use crate::timeline::contributions::own_begin;
 
-/// What tells the index of a recording from others, however it is shifted; `None` where it is not in plain files.
+/// What distinguishes a recording's index from others, however it is shifted; `None` where it is not in plain files.
 pub(super) fn key(of: &AnyRecording, opened: &[u8]) -> Option<Key> {
     let own_begin = own_begin(of);
     let mut hasher = DefaultHasher::new();
@@ -50,7 +50,7 @@ fn own(time: Option<Timestamp>, own_begin: i64) -> Option<i128> {
     time.map(|time| i128::from(time.as_nanos()) - i128::from(own_begin))
 }
 
-/// For each stream the number of its chunks, and what tells them from others: of the first ones, if that many are
+/// For each stream the number of its chunks, and what identifies them: of the first ones, if that many are
 /// known.
 pub(super) fn chunk_key(of: &AnyRecording, known: Option<&[u64]>) -> Vec<u64> {
     let own_begin = own_begin(of);
@@ -133,7 +133,7 @@ impl KnownCounts {
         }
     }
 
-    /// How many events a stream of so many chunks has, if all of them are known.
+    /// The number of events of a stream that has `chunks` chunks, if all of them are known.
     pub(crate) fn events_of_stream(
         &self,
         recording: usize,

@@ -32,7 +32,7 @@ pub use cached::KnownCounts;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct IndexOptions {
-    /// Where indexes are kept; without, they are built anew.
+    /// Where indexes are kept; by default, they are rebuilt each time.
     pub cache: Option<Cache>,
     /// How the recordings were [opened](crate::open::Options::index_key).
     pub opened: Vec<u8>,
@@ -147,9 +147,9 @@ impl Timeline {
         }
     }
 
-    /// What happened on tracks in a range of time that is shown in so many columns: in all spans that the range
+    /// What happened on tracks in a range of time that is shown in `width` columns: in all spans that the range
     /// touches. The spans are the shortest that are a power of two nanoseconds and of which there are at most
-    /// twice as many as columns.
+    /// touches. The span is the smallest power of two, in nanoseconds, with which spans are at most
     ///
     /// The first summary builds an index in temporary storage, and waits for it. Who does not want to wait, or to
     /// keep the index, asks [`TimelineIndex::summary`].
@@ -196,7 +196,7 @@ impl TimelineIndex {
             if is_whole || left.is_zero() {
                 return is_whole;
             }
-            // Who ends without having done all tells nobody.
+            // A worker that ends without having done everything notifies nobody.
             let step = left.min(Duration::from_millis(50));
             let waited = shared.changed.wait_timeout(done, step);
             done = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -259,7 +259,7 @@ impl TimelineIndex {
         summary.untimed += index.meta().untimed;
     }
 
-    /// What is known of all rows of a recording, at once. It does not change any more when it is no estimate.
+    /// What is known of all rows of a recording, without waiting. It no longer changes once it is not an estimate.
     pub fn overview(&self, recording: usize) -> Overview {
         let shared = &*self.shared;
         let Some(of) = shared.timeline.recordings.get(recording) else {

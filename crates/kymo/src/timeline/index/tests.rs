@@ -21,7 +21,7 @@ fn open(path: &Path) -> Timeline {
     Timeline::new(opened.recordings)
 }
 
-/// The same recordings, so much later.
+/// The same recordings, `nanos` nanoseconds later.
 fn shifted(path: &Path, nanos: i64) -> Timeline {
     let opened = crate::open::open(&[path.to_path_buf()], &crate::open::Options::default());
     let mut recordings = opened.recordings;
@@ -274,7 +274,7 @@ fn recordings_of_all_formats_have_the_summaries_of_their_rows() {
 }
 
 #[test]
-fn several_recordings_are_told_apart() {
+fn several_recordings_are_distinguished() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let paths = ["lttng-small", "lttng-discarded"].map(|name| root.join(name));
     let opened = crate::open::open(&paths, &crate::open::Options::default());
@@ -650,7 +650,7 @@ fn only_what_is_new_is_read() {
         ..options()
     };
     assert_eq!(state(other).read, 300);
-    // A damaged one is made anew.
+    // A damaged one is rebuilt.
     let kept = grown.kept.unwrap();
     let mut bytes = std::fs::read(&kept).unwrap();
     let end = bytes.len() - 40;

@@ -27,7 +27,7 @@ pub(super) fn tune(random: &mut Random) -> Scenario {
 fn option(random: &mut Random, layout: &Layout) -> Line {
     let mut line = Line::new(format!("tune {}", layout.file));
     let source = layout.source(random);
-    // What is no data source of its own must not be given what it has no room for.
+    // A source that is not one of its own must not get parameters that it has no room for.
     let source = if source == "c" {
         "x0".to_owned()
     } else {
@@ -78,7 +78,7 @@ fn option(random: &mut Random, layout: &Layout) -> Line {
     }
 }
 
-/// A change for which the file is written anew.
+/// A change for which the file is rewritten.
 fn rewrite(random: &mut Random, layout: &mut Layout) -> Line {
     let file = layout.file;
     let archive = random.below(layout.archives as u64 + 1);
@@ -132,7 +132,7 @@ fn rewrite(random: &mut Random, layout: &mut Layout) -> Line {
 pub(super) fn copies(random: &mut Random) -> Scenario {
     let season = random.chance(30);
     let mut layout = Layout::make(random, "c.rrd", season);
-    // What rrdtool takes for the bounds of computed values is no such thing.
+    // What rrdtool takes for the bounds of computed values are not bounds.
     layout.definitions.retain(|one| !one.contains("COMPUTE"));
     let mut steps: Vec<Step> = vec![layout.create(random).into()];
     steps.extend(fill(random, &mut layout));

@@ -221,7 +221,7 @@ const PLAIN: [(&str, usize, usize); 48] = [
     ("NEWMONTH", 0, 1),
 ];
 
-/// Operators that a number tells how many values they take: all of them leave one, but for the first two,
+/// Operators for which a number specifies how many values they take: all of them leave one, but for the first two,
 /// which leave all.
 const COUNTED: [&str; 7] = ["SORT", "REV", "AVG", "MEDIAN", "SMIN", "SMAX", "STDEV"];
 

@@ -2,7 +2,7 @@
 
 use super::{By, Line, Random, Scenario, Step, scenario};
 
-/// Times that are read: a database of one row each second tells what they come to.
+/// Times that are read: a database of one row each second shows what they come to.
 pub(super) fn at_style(random: &mut Random) -> Scenario {
     let mut steps: Vec<Step> = vec![
         Line::new("create t.rrd --start 1000000000 --step 1 DS:x:GAUGE:5:U:U RRA:AVERAGE:0.5:1:1")
@@ -46,7 +46,7 @@ fn offset(random: &mut Random, reference: &str) -> String {
     }
 }
 
-/// A time, and whether it depends on the moment. Dates that begin with a number and have no year
+/// A time, and whether it depends on the current time. Dates that begin with a number and have no year
 /// are left out: rrdtool puts them into the year 30000.
 fn time(random: &mut Random) -> (String, bool) {
     let year = random.one(&[
@@ -107,7 +107,7 @@ fn time(random: &mut Random) -> (String, bool) {
             text
         }
     };
-    // Most failures are looked at with care where the moment matters.
+    // Most failures are examined closely if the current time matters.
     let clock = named
         || ["now", "day", "noon", "tea", "mid", ":", "am", "pm"]
             .iter()
@@ -115,7 +115,7 @@ fn time(random: &mut Random) -> (String, bool) {
     (text, clock)
 }
 
-/// A time that depends on the moment.
+/// A time that depends on the current time.
 fn relative(random: &mut Random) -> String {
     let reference = random.one(&[
         "now",

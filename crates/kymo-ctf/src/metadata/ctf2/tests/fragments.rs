@@ -119,7 +119,7 @@ fn clock_classes() {
 }
 
 #[test]
-fn roles_tell_what_fields_are_for() {
+fn roles_report_what_fields_are_for() {
     let with = |length: u32, role: &str| {
         format!(
             r#"{{"type": "fixed-length-unsigned-integer", "length": {length}, "byte-order": "big-endian", "roles": ["{role}", "{role}"]}}"#

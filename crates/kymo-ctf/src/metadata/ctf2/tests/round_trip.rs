@@ -115,7 +115,7 @@ fn times_without_a_clock_are_numbers() {
 }
 
 #[test]
-fn what_ctf_2_cannot_hold_is_told() {
+fn what_ctf_2_cannot_hold_is_reported() {
     let layout = |unit| BitLayout {
         bits: 3,
         align: 1,

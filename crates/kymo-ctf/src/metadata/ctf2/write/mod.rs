@@ -16,7 +16,7 @@ use crate::metadata::write::WriteError;
 /// The metadata of CTF 2 that says what a class model says: a JSON text sequence.
 ///
 /// The layout of fields stays as it is, so that the data streams of a trace of CTF 1.8
-/// can be read with it. What has another form in CTF 2, [`fit`] tells:
+/// can be read with it. [`fit`] reports what has another form in CTF 2:
 ///
 /// * the native byte order is left out: each field has its own;
 /// * a UUID in packet headers, in CTF 1.8 an array of integers, is a BLOB;

@@ -61,8 +61,8 @@ proptest! {
     fn any_model_fits_ctf_1_8(mut model in any_trace()) {
         let error = fit(&model, Dialect::Ctf18).err();
         let had_quads = scopes(&mut model).fold(false, |found, class| halve_quads(class) | found);
-        let is_told = error.is_some_and(|error| error.to_string().contains("128 bits"));
-        prop_assert_eq!(had_quads, is_told);
+        let is_reported = error.is_some_and(|error| error.to_string().contains("128 bits"));
+        prop_assert_eq!(had_quads, is_reported);
         let fitted = round_trip(&model, Dialect::Ctf18)?;
         // And from there on.
         round_trip(&fitted.model, Dialect::Ctf2)?;

@@ -34,7 +34,7 @@ fn changes(fitted: &Fitted) -> Vec<String> {
     fitted.changes.iter().map(ToString::to_string).collect()
 }
 
-/// Metadata of CTF 2 with one event class of this payload, whose members are given.
+/// Metadata of CTF 2 with one event class, whose payload has the given members.
 fn ctf2(members: &str) -> TraceClass {
     read(&format!(
         "\u{1e}{{\"type\": \"preamble\", \"version\": 2}}\n\
@@ -77,7 +77,7 @@ const U8: &str = "\"type\": \"fixed-length-unsigned-integer\", \"length\": 8, \
 const BOOL: &str = "\"type\": \"fixed-length-boolean\", \"length\": 1, \
                     \"byte-order\": \"little-endian\"";
 
-/// What a class of CTF 2 becomes in a dialect, and what is told of it.
+/// What a class of CTF 2 becomes in a dialect, and what is reported about it.
 fn becomes(class: &str, dialect: Dialect) -> (String, Vec<String>) {
     let (fitted, _) = fitted(&ctf2(&member("f", class)), dialect);
     let of_field = fitted.changes.iter().filter(|c| c.place.scope.is_some());
@@ -131,7 +131,7 @@ fn bits_become_integers() {
         becomes(&map, Dialect::Ctf18).0,
         "{f: u5be@1 Hexadecimal a=[(1, 1)] b=[(4, 4), (8, 8)]}"
     );
-    // RFC v1.1 tells no bases.
+    // RFC v1.1 does not state bases.
     assert_eq!(
         becomes(&map, Dialect::Rfc11).0,
         "{f: u5be@1 a=[(1, 1)] b=[(4, 4), (8, 8)]}"
@@ -367,8 +367,8 @@ fn all_events_have_names() {
         let (fitted, _) = fitted(&model, dialect);
         let name = &fitted.model.streams[0].events[0].name;
         assert_eq!(name.as_deref(), Some("<unknown>"));
-        let told = "event record class 0: `` becomes `<unknown>`".to_owned();
-        assert!(changes(&fitted).contains(&told));
+        let reported = "event record class 0: `` becomes `<unknown>`".to_owned();
+        assert!(changes(&fitted).contains(&reported));
     }
     // Of a trace that is one of CTF 1.8 already, nothing is changed.
     model.dialect = Dialect::Ctf18;
@@ -395,7 +395,7 @@ fn bit_fields_stay_in_their_units() {
             "{a: u12le@1, b: u5le@16, c: u5le@1, d_length: u8le@8, d: [u8le@8; Payload.3], \
              e: u5le@1}@16"
         );
-        // Where `e` lies, only the packet tells.
+        // Where `e` lies depends on the packet.
         let recoded: Vec<_> = fitted.changes.iter().filter(|c| c.rule.recodes()).collect();
         assert_eq!(recoded.len(), 1);
         assert_eq!(
@@ -430,8 +430,13 @@ fn bit_fields_of_tsdl_stay_in_their_units() {
     // In RFC v1.1, the unit would align the structure.
     let (fitted, _) = fitted(&model(8), Dialect::Rfc11);
     assert_eq!(payload(&fitted.model), "{a: u12le@8, b: u5le@1}");
-    let told = "event record class `e`, `payload.b`: the bit field may cross its unit".to_owned();
-    assert!(changes(&fitted).contains(&told), "{:?}", changes(&fitted));
+    let reported =
+        "event record class `e`, `payload.b`: the bit field may cross its unit".to_owned();
+    assert!(
+        changes(&fitted).contains(&reported),
+        "{:?}",
+        changes(&fitted)
+    );
 }
 
 #[test]
@@ -483,9 +488,9 @@ fn what_is_there_or_not_is_a_sequence() {
          v: {it: [u8le@8; u8le@8], option_1: [[text; u8le@8]; u8le@8]}}"
     );
     let of_fields = fitted.changes.iter().filter(|c| c.place.scope.is_some());
-    let told: Vec<_> = of_fields.clone().map(ToString::to_string).collect();
+    let reported: Vec<_> = of_fields.clone().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        reported,
         [
             "event record class `e`, `payload.s`: a truth value becomes an integer",
             "event record class `e`, `payload.o`: an optional becomes a sequence of one element or \
@@ -626,7 +631,7 @@ fn sections_have_names_of_files() {
 }
 
 #[test]
-fn what_has_no_equal_is_told() {
+fn what_has_no_equal_is_reported() {
     let quad = "\"type\": \"fixed-length-floating-point-number\", \"length\": 128, \
                 \"byte-order\": \"little-endian\"";
     let error = |model: &TraceClass, dialect| fit(model, dialect).unwrap_err().to_string();

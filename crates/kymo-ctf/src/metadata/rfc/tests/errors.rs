@@ -1,4 +1,4 @@
-//! What is wrong, and how it is told.
+//! Errors, and how they are reported.
 
 use kymo_machine::ByteOrder;
 
@@ -335,7 +335,7 @@ fn every_error_names_what_was_found_and_what_was_expected() {
 }
 
 #[test]
-fn what_is_odd_is_told_and_not_used() {
+fn what_is_odd_is_reported_and_not_used() {
     for (text, expected) in [
         (
             "type { parent = uint; }",

@@ -30,7 +30,7 @@ fn trace(text: &str) -> TraceClass {
     class
 }
 
-/// The payload of an event whose structure is of a type of this name, which is declared.
+/// The payload of an event whose structure has a declared type of this name.
 fn named(declarations: &str, name: &str) -> (String, Vec<String>) {
     let text = format!(
         "{LEAST}{declarations} event {{ name = e; id = 0; section = s; fields = {name}; }}"
@@ -254,7 +254,7 @@ fn the_headers_of_the_rfc_are_what_they_are_without_being_declared() {
 
 #[test]
 fn the_abstract_types_of_the_rfc_written_out() {
-    // Where they say which values there are, they are no metadata; these say which kind.
+    // If they list the possible values, they are not metadata; these name the kind of value.
     let text = "
     abstract_type gcc_bitfield {
         parent = integer;
@@ -365,7 +365,7 @@ fn integers_need_no_declaration_and_no_alignment() {
 }
 
 #[test]
-fn the_metadata_tells_how_types_are_aligned() {
+fn the_metadata_reports_how_types_are_aligned() {
     let natural = "type uint32_t { parent = integer; size = 32; align = 32; }";
     let word32 = "type uint64_t { parent = integer; size = 64; align = 32; }";
     let inherited = "abstract_type a { parent = integer; align = 32; }

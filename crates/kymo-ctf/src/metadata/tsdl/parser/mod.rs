@@ -1,6 +1,6 @@
 //! From tokens to the tree of [`super::ast`] (CTF 1.8.3 §C.2): recursive descent.
 //!
-//! The grammar is C's, in which only a table of the declared types tells whether the
+//! The grammar is C's, in which only a table of the declared types determines whether the
 //! `b` of `a b;` is a type or a field. TSDL is simpler: the last word before `;`, `,`
 //! or `[` is always the field. So no table is needed.
 

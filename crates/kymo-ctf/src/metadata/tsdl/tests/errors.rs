@@ -1,4 +1,4 @@
-//! What is wrong, and how it is told.
+//! Errors, and how they are reported.
 
 use super::TRACE;
 

@@ -298,7 +298,7 @@ fn the_environment_may_be_a_length() {
 // Roles.
 
 #[test]
-fn names_tell_roles() {
+fn names_report_roles() {
     let class = trace(
         "trace { major = 1; minor = 8; byte_order = le; packet.header := struct {
              u32 magic; u8 uuid[16]; u32 stream_id; u32 stream_instance_id;
@@ -330,7 +330,7 @@ fn names_tell_roles() {
 }
 
 #[test]
-fn names_in_structures_tell_no_roles() {
+fn names_in_structures_report_no_roles() {
     let text = "trace { major = 1; minor = 8; byte_order = le; packet.header := struct {
              struct { u32 magic; u8 uuid[16]; u32 stream_id; u32 stream_instance_id; } x;
          }; };

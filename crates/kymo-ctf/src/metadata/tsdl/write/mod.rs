@@ -47,8 +47,8 @@ fn text_of(trace: &TraceClass) -> Result<String, WriteError> {
         order,
         clocks: trace.clocks.iter().map(|clock| &**clock).collect(),
         clock: None,
-        // Other readers refuse numbers that packets do not tell, unless they need not be said.
-        tells_streams: trace.streams.len() > 1
+        // Other readers refuse numbers that packets do not contain, so these are written only if needed.
+        reports_streams: trace.streams.len() > 1
             || (trace.packet_header.as_ref()).is_some_and(|h| h.has_role(Role::StreamClassId)),
         classes: [None; 6],
         roots: Roots::default(),
@@ -73,7 +73,7 @@ struct Writer<'a> {
     /// The clock of the stream class in hand.
     clock: Option<&'a Clock>,
     /// Whether stream classes have numbers.
-    tells_streams: bool,
+    reports_streams: bool,
     /// What is known of the scopes at this place, as field classes and as types.
     classes: Classes<'a>,
     roots: Roots,
@@ -147,7 +147,7 @@ impl<'a> Writer<'a> {
             .clock
             .and_then(|clock| self.clocks.get(clock).copied());
         self.begin("stream");
-        if self.tells_streams || stream.id != 0 {
+        if self.reports_streams || stream.id != 0 {
             self.text.line(&format!("id = {};", stream.id));
         }
         for (key, scope, class) in [
@@ -166,17 +166,17 @@ impl<'a> Writer<'a> {
             self.scope(key, scope, class.as_ref())?;
         }
         self.text.close("};");
-        let tells_events = stream.events.len() > 1
+        let reports_events = stream.events.len() > 1
             || (stream.event_header.as_ref()).is_some_and(|h| h.has_role(Role::EventClassId));
         for event in &stream.events {
             self.begin("event");
             if let Some(name) = &event.name {
                 self.text.line(&format!("name = {};", quoted(name)));
             }
-            if tells_events || event.id != 0 {
+            if reports_events || event.id != 0 {
                 self.text.line(&format!("id = {};", event.id));
             }
-            if self.tells_streams {
+            if self.reports_streams {
                 self.text.line(&format!("stream_id = {};", stream.id));
             }
             if let Some(level) = event.log_level {

@@ -82,7 +82,7 @@ impl<'a> Printer<'a> {
             of = inner;
             match element {
                 FieldClass::Array { element: inner, .. } => element = inner,
-                // Its characters are no class of their own.
+                // The characters have no class of their own.
                 _ => break,
             }
         }

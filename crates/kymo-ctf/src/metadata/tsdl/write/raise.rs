@@ -123,7 +123,7 @@ fn labels<'a>(selector: &FieldRef, classes: &Classes<'a>) -> Option<&'a Labels> 
     }
 }
 
-/// What is declared for an option: its label tells when it is selected.
+/// What is declared for an option: its label says when it is selected.
 fn declared_option(option: &VariantOption, names: &HashSet<&str>, labels: &ByLabel<'_>) -> String {
     let name = option.name.as_deref().unwrap_or_default();
     names::declared_options(name, |other| names.contains(other))

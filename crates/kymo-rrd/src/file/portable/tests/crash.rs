@@ -1,4 +1,4 @@
-//! What is left when a program or the machine stops, at every moment.
+//! Tests of what is left when a program or the machine stops, at any point.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::made_up::{self, Chance, Picture};
 use crate::file::portable::{Durability, Error, File};
 
-/// Makes the next update and tells what the file holds then. `None`: the journal had no room.
+/// Makes the next update and returns what the file holds then. `None`: the journal had no room.
 fn update(
     chance: &mut Chance,
     file: &mut File<Recorder>,
@@ -59,7 +59,7 @@ impl History {
         &self.pictures[self.pictures.len() - 1]
     }
 
-    /// While the file was brought up to so many operations, it could hold the pictures from
+    /// While operations up to `operations` were carried out, the file could hold the pictures from
     /// `floor` on.
     fn meanwhile(&mut self, operations: usize, floor: usize) {
         let last = self.pictures.len() - 1;
@@ -146,7 +146,7 @@ proptest! {
     #![proptest_config(super::cases(400))]
 
     /// Programs make synced updates, are killed in the middle of some, the disk is full for
-    /// others; the next program goes on with what it finds. Then the machine stops at any moment,
+    /// others; the next program goes on with what it finds. Then the machine stops at any point,
     /// with any part of what was not synced on the disk.
     #[test]
     fn a_machine_stops_at_any_moment(seed: u64) {

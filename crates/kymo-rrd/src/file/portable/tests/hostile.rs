@@ -123,7 +123,7 @@ proptest! {
 }
 
 #[test]
-fn every_field_out_of_range_is_told() {
+fn every_field_out_of_range_is_reported() {
     let (bytes, picture) = made_up::file(&mut Chance::new(3));
     let file_size = bytes.len() as u64;
     // Where, how many bytes, what, and what the message says.
@@ -210,13 +210,13 @@ fn every_field_out_of_range_is_told() {
     for length in 0..bytes.len() {
         assert!(Picture::of(&bytes[..length]).is_err());
     }
-    // More behind the end is no damage.
+    // Additional bytes after the end are not damage.
     let longer = [&bytes[..], b"more"].concat();
     assert_eq!(Picture::of(&longer).unwrap(), picture);
 }
 
 #[test]
-fn archives_out_of_range_are_told() {
+fn archives_out_of_range_are_reported() {
     let seed = (0..)
         .find(|&seed| {
             let (_, picture) = made_up::file(&mut Chance::new(seed));

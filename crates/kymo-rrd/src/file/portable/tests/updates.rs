@@ -1,4 +1,4 @@
-//! Updates do what they are told, one after the other.
+//! Updates do what they are asked to, one after the other.
 
 use proptest::prelude::*;
 

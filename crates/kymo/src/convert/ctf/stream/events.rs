@@ -68,7 +68,7 @@ impl Scribe<'_, '_> {
                 if is_end {
                     return Ok(());
                 }
-                // Where events tell only some bits of their time, the others go on from the good ones.
+                // Where events contain only some bits of their time, the others go on from the good ones.
                 cursor.set_clock(clock);
                 continue;
             }
@@ -178,7 +178,7 @@ impl Scribe<'_, '_> {
     }
 }
 
-/// Whether an event header holds something that neither tells class or time nor selects what does.
+/// Whether an event header holds something other than class, time and what selects them.
 fn has_other_fields(class: &kymo_ctf::class::FieldClass) -> bool {
     let parts = class.parts();
     let is_compound = matches!(
