@@ -206,8 +206,8 @@ fn times_without_an_origin_are_in_no_time_zone() {
     let (text, _) = in_berlin(&["print", LOG]);
     assert!(text.starts_with("[00:00:01.000009305] "), "{text}");
     let (text, _) = in_berlin(&["stats", LOG]);
-    let first = text.lines().find_map(|line| line.strip_prefix("first "));
-    assert_eq!(first.map(str::trim), Some("1.000009305 s"), "{text}");
+    let begin = text.lines().find_map(|line| line.strip_prefix("begins "));
+    assert_eq!(begin.map(str::trim), Some("1.000009305 s"), "{text}");
     // The date of the file is one.
     let (text, _) = in_berlin(&["info", LOG]);
     assert!(
