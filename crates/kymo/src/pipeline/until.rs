@@ -358,7 +358,7 @@ mod tests {
         let whole = printed(&[], None);
         assert!(whole.len() > 10_000);
         for step in [1_000_i64, 77_777, 10_000_000, 333_333_333] {
-            let ends: Vec<Timestamp> = (0..300).map(|number| at(number * step)).collect();
+            let ends: Vec<Timestamp> = (0..60).map(|number| at(number * step)).collect();
             let parts = printed(&ends, None);
             assert!(parts == whole, "step {step}");
         }
