@@ -38,6 +38,11 @@ pub(crate) fn states(
         sort: args.sort.into(),
     };
     let breakdown = BreakdownArgs::new(&args.grouping, args.common.json);
+    if breakdown.writes() && args.filter.is_some() {
+        let problem = "error: `--filter` selects tracks of the table, and `--all` and `--every` write those of all tracks\n\
+                       hint: `--where` selects events";
+        return Err(Failure::Usage(problem.to_owned()));
+    }
     let written = Written::new(&breakdown);
     let (inputs, mut states) = breakdown.run(|breakdown| {
         analyse_feed(&args.common, &written, terminal, |feed, options| {

@@ -272,6 +272,12 @@ mod tests {
             .accept(&late, &update, Some(&mut Group::new()))
             .unwrap();
         std::os::unix::fs::symlink("ci/new.rrd", base.join("link.rrd")).unwrap();
+        // Outside of the base, behind a link to a directory.
+        let outside = directory.path().join("outside");
+        std::fs::create_dir(&outside).unwrap();
+        std::fs::copy(base.join("ci/a/gone.rrd"), outside.join("far.rrd")).unwrap();
+        age(&outside.join("far.rrd"), 5000);
+        std::os::unix::fs::symlink(&outside, base.join("ci/linked")).unwrap();
         let shared = Shared {
             store: Arc::clone(&store),
             rules: Mutex::default(),
@@ -291,7 +297,7 @@ mod tests {
         let there = |name: &str| base.join(name).exists();
         assert!(!there("ci/a/gone.rrd") && there("ci/a/kept.rrd"));
         assert!(there("ci/late.rrd") && there("ci/new.rrd") && there("web/old.rrd"));
-        assert!(there("link.rrd"));
+        assert!(there("link.rrd") && outside.join("far.rrd").exists());
         assert_eq!(shared.expired.load(Relaxed), 1);
         // When it was written, it is old, too.
         store.flush(&late);

@@ -382,13 +382,16 @@ pub(crate) fn serve(
 ) {
     let mut bytes = Vec::new();
     // It is read for each connection: tokens come and go without another configuration. Without a file nobody has one.
-    let tokens = token_file.map(|path| Tokens::read(path).unwrap_or_default());
+    let read = token_file.map(Tokens::read);
+    let lacks_tokens = matches!(read, Some(Err(_)));
+    let tokens = read.map(Result::unwrap_or_default);
     let mut is_first = true;
     // Who is gone, or too slow, needs no answer.
     while let Some(request) = next(&mut stream, limits, tokens.as_ref(), is_first, &mut bytes) {
         is_first = false;
         let (answer, keeps) = match request {
             Ok((request, keeps)) => (answer(request), keeps && !stream.is_cut()),
+            Err(401) if lacks_tokens => (HttpAnswer::text(503, NO_TOKENS), false),
             Err(status) => {
                 let mut answer = HttpAnswer::text(status, &explain(status, limits));
                 if status == 401 {
@@ -404,6 +407,9 @@ pub(crate) fn serve(
         }
     }
 }
+
+/// The answer to all requests while the file of tokens cannot be read. Clients need not know why.
+const NO_TOKENS: &str = "the daemon cannot read its `token-file`; `kymo serve --check` says why\n";
 
 /// What is wrong with a request that was not understood.
 fn explain(status: u16, limits: &Limits) -> String {

@@ -108,7 +108,7 @@ impl Daemon {
             log: folder.join("log"),
         };
         let mut config = format!(
-            "data = {}\n[write]\ntimeout = 1\njitter = 1\nflush = 5\n[journal]\ndirectory = {}\n\
+            "data = {}\n[write]\ntimeout = 1\njitter = 1\nflush = 5\nleast-free-mib = 1\n[journal]\ndirectory = {}\n\
              [rrdcached]\nlisten = {}\n[metrics]\nlisten = \"127.0.0.1:{}\"\n\
              [collectd]\ntypes-db = {}\ninterval = 1\n\
              [collectd.unixsock]\nlisten = {}\n\

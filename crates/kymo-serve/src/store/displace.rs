@@ -61,13 +61,19 @@ impl Store {
     }
 
     /// Removes a database whose newest update, in memory or in the file, is before a time in seconds since 1970. Returns
-    /// whether it was so. A name that is a link stays.
+    /// whether it was so. A database whose path has a link below the base stays.
     ///
     /// # Errors
     ///
     /// A file that cannot be read or removed; where the journal cannot be written.
     pub(crate) fn expire(&self, path: &[u8], before: i64) -> io::Result<bool> {
-        if !path_of(path).symlink_metadata()?.is_file() {
+        let file = path_of(path);
+        let Ok(below) = file.strip_prefix(&self.options.base) else {
+            return Ok(false);
+        };
+        // What a link leads to may be outside of the base, or have updates that are in memory by another path.
+        let is_itself = file.canonicalize()? == self.options.base.canonicalize()?.join(below);
+        if !is_itself || !file.symlink_metadata()?.is_file() {
             return Ok(false);
         }
         let database = self.database(path)?;

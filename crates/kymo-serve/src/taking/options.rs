@@ -284,6 +284,10 @@ impl Target {
             "" => "/metrics",
             path => path,
         };
+        // Names and passwords would be in the log.
+        if authority.contains(['@', '?', '#']) {
+            return None;
+        }
         match Address::parse(authority, Some(port))? {
             Address::Tcp(host, port) => Some(Self {
                 host,
@@ -293,6 +297,15 @@ impl Target {
             }),
             Address::Unix(_) => None,
         }
+    }
+
+    /// Its address without what follows a question mark, which may be secret.
+    pub(crate) fn shown(&self) -> String {
+        let mut url = self.url();
+        if let Some(at) = url.find('?') {
+            url.truncate(at);
+        }
+        url
     }
 
     /// Its address as a whole.
@@ -516,6 +529,8 @@ mod tests {
             ("https://h", Some("https://h:443/metrics")),
             ("https://h:9100/x", Some("https://h:9100/x")),
             ("ftp://h", None),
+            ("http://user:word@h:1/", None),
+            ("http://user:word@127.0.0.1/a", None),
             ("h:1/a b", None),
             ("/a", None),
         ] {

@@ -105,7 +105,7 @@ fn run(shared: &Arc<Shared>, job: &ScrapeOptions, target: &Target, ends: &(Mutex
                 session.set_now(time);
                 if was_up {
                     let log_limiter = &shared.table.log_limiter;
-                    log_limiter.report(format_args!("scrape of {}: {problem}", target.url()));
+                    log_limiter.report(format_args!("scrape of {}: {problem}", target.shown()));
                 }
                 0
             }
@@ -114,7 +114,7 @@ fn run(shared: &Arc<Shared>, job: &ScrapeOptions, target: &Target, ends: &(Mutex
             let log = &shared.table.store.options().log;
             log(
                 Level::Info,
-                &format!("scrape of {}: it answers again", target.url()),
+                &format!("scrape of {}: it answers again", target.shown()),
             );
         }
         was_up = answer.is_ok();
