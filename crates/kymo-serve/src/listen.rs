@@ -325,7 +325,7 @@ impl Stream {
         }
     }
 
-    /// Has reading fail if nothing has come for this long, or nothing at all within [`FIRST_BYTE`].
+    /// Has reading fail if nothing has come for this long, or nothing at all within 60 seconds.
     ///
     /// # Errors
     ///
