@@ -418,9 +418,9 @@ unsafe extern "C" fn rrd_seek(
     })
 }
 
-/// `off_t rrd_report(rrd_file_t *file)`.
+/// `off_t rrd_tell(rrd_file_t *file)`.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn rrd_report(file: *mut RrdFile) -> libc::off_t {
+unsafe extern "C" fn rrd_tell(file: *mut RrdFile) -> libc::off_t {
     // SAFETY: the caller's.
     guard(-1, || Ok(unsafe { parts(file) }?.0.position as libc::off_t))
 }
