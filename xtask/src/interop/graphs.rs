@@ -60,7 +60,7 @@ impl<'a> Options<'a> {
             databases,
             lines: SAMPLE,
             seed: seed.ok().and_then(|seed| seed.parse().ok()).unwrap_or(day),
-            tolerated: 2,
+            tolerated: 4,
             command_lines: None,
         }
     }
