@@ -241,7 +241,7 @@ pub(crate) fn flows(
                         let mut columns = batch.columns().iter().zip(batch.schema().iter());
                         let column = columns.find(|(_, of)| Some(&*of.name) == name);
                         let Some((column, _)) = column else { continue };
-                        each_number(column, row, &mut |number| {
+                        column.each_number(row, &mut |number| {
                             stops.push((head.id.recording, number, time, slice, ends));
                         });
                     }
@@ -282,25 +282,6 @@ fn steps(stops: &[Stop]) -> Vec<(usize, usize, u64)> {
         is_one.then_some((from, to, number))
     });
     pairs.collect()
-}
-
-/// Calls a function with the number in a row, or with all of a list.
-fn each_number(column: &Column, row: usize, each: &mut dyn FnMut(u64)) {
-    match &column.data {
-        ColumnData::List { offsets, items } => {
-            for item in offsets[row] as usize..offsets[row + 1] as usize {
-                each_number(items, item, each);
-            }
-        }
-        ColumnData::Struct { members, .. } => {
-            members.iter().for_each(|of| each_number(of, row, each));
-        }
-        _ => match column.value(row) {
-            Value::Uint(number) => each(number),
-            Value::Sint(number) => each(number as u64),
-            _ => {}
-        },
-    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use kymo::timeline::Columns;
-use kymo_model::batch::{Column, ColumnData};
-use kymo_model::{FieldId, Recording, Schema, Value};
+use kymo_model::{FieldId, Recording, Schema};
 use kymo_time::Timestamp;
 
 use crate::scene::Scene;
@@ -82,9 +81,7 @@ impl Flows {
                         let mut columns = batch.columns().iter().zip(batch.schema().iter());
                         let column = columns.find(|(_, of)| Some(&*of.name) == name);
                         let Some((column, _)) = column else { continue };
-                        each_number(column, row, &mut |id| {
-                            rows.push((recording, id, stop, is_end))
-                        });
+                        column.each_number(row, &mut |id| rows.push((recording, id, stop, is_end)));
                     }
                 }
             }
@@ -138,25 +135,6 @@ impl Flows {
 
 fn name_of(schema: &Schema, field: FieldId) -> Option<&str> {
     schema.field(field).name.as_deref()
-}
-
-/// Calls a function with the number in a row, or with all of a list.
-fn each_number(column: &Column, row: usize, each: &mut dyn FnMut(u64)) {
-    match &column.data {
-        ColumnData::List { offsets, items } => {
-            for item in offsets[row] as usize..offsets[row + 1] as usize {
-                each_number(items, item, each);
-            }
-        }
-        ColumnData::Struct { members, .. } => {
-            members.iter().for_each(|of| each_number(of, row, each));
-        }
-        _ => match column.value(row) {
-            Value::Uint(number) => each(number),
-            Value::Sint(number) => each(number as u64),
-            _ => {}
-        },
-    }
 }
 
 #[cfg(test)]

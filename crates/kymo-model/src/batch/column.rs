@@ -298,6 +298,25 @@ impl Column {
             .map_or(0, |bits| bits.as_bytes().len())
     }
 
+    /// Calls a function with the integer in a row, or with all of a list or a structure, as 64 bits.
+    pub fn each_number(&self, row: usize, each: &mut dyn FnMut(u64)) {
+        match &self.data {
+            ColumnData::List { offsets, items } => {
+                for item in offsets[row] as usize..offsets[row + 1] as usize {
+                    items.each_number(item, each);
+                }
+            }
+            ColumnData::Struct { members, .. } => {
+                members.iter().for_each(|of| of.each_number(row, each));
+            }
+            _ => match self.value(row) {
+                Value::Uint(number) => each(number),
+                Value::Sint(number) => each(number as u64),
+                _ => {}
+            },
+        }
+    }
+
     /// The value of a row. For a list it gives the length, for a structure that it is present.
     #[inline]
     pub fn value(&self, row: usize) -> Value<'_> {
