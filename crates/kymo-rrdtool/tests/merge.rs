@@ -1,34 +1,11 @@
 //! `merge`: whose values win, and what the new database is like.
 
-use kymo_rrdtool::{Defaults, Session, run};
+#[path = "common/place.rs"]
+mod place;
 
-struct Place(tempfile::TempDir);
+use place::Place;
 
 impl Place {
-    /// Runs a command line, in which `@` stands for the directory: what it prints, or its failure, and its warnings.
-    fn run(&self, line: &str) -> (Result<String, String>, String) {
-        let directory = format!("{}/", self.0.path().display());
-        let words: Vec<String> = line
-            .split_whitespace()
-            .map(|word| word.replace('@', &directory))
-            .collect();
-        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        let (mut out, mut warnings) = (Vec::new(), Vec::new());
-        let mut session = Session::new(&mut out, &mut warnings, Defaults::default());
-        session.now = Some(1_700_000_000);
-        let done = run(&mut session, &words).unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&directory, "@");
-        let done = done.map(|()| text(out));
-        let done = done.map_err(|failure| failure.to_string().replace(&directory, "@"));
-        (done, text(warnings))
-    }
-
-    fn ok(&self, line: &str) -> String {
-        let (done, warnings) = self.run(line);
-        assert_eq!(warnings, "", "{line}");
-        done.unwrap_or_else(|failure| panic!("{line}: {failure}"))
-    }
-
     /// The rows of a database by time, `-` where they are unknown.
     fn rows(&self, file: &str, resolution: u64, end: u64) -> Vec<String> {
         let text = self.ok(&format!(
@@ -47,8 +24,8 @@ impl Place {
 }
 
 /// `fine` has steps of 10 s and a gap, `coarse` steps of 20 s and later values, `other` another data source.
-fn place() -> Place {
-    let place = Place(tempfile::tempdir().unwrap());
+fn with_three() -> Place {
+    let place = Place::new();
     place.ok("create @fine.rrd --start 1600000000 -s 10 DS:a:GAUGE:10:U:U RRA:AVERAGE:0.5:1:10 RRA:MAX:0.5:6:5");
     place.ok("update @fine.rrd 1600000010:1 1600000020:2 1600000050:5 1600000060:6");
     place.ok("create @coarse.rrd --start 1600000000 -s 20 DS:a:GAUGE:20:U:U RRA:AVERAGE:0.5:1:20 RRA:MAX:0.5:3:9");
@@ -60,7 +37,7 @@ fn place() -> Place {
 
 #[test]
 fn the_finer_wins_where_it_knows_something() {
-    let place = place();
+    let place = with_three();
     place.ok("merge @all.rrd @coarse.rrd @fine.rrd");
     assert_eq!(
         place.rows("all.rrd", 10, 1_600_000_070),
@@ -91,7 +68,7 @@ fn the_finer_wins_where_it_knows_something() {
 
 #[test]
 fn others_win_if_that_is_asked_for() {
-    let place = place();
+    let place = with_three();
     place.ok("merge @newer.rrd --prefer newer @fine.rrd @coarse.rrd");
     place.ok("merge @first.rrd --prefer first @coarse.rrd @fine.rrd");
     for file in ["newer.rrd", "first.rrd"] {
@@ -106,7 +83,7 @@ fn others_win_if_that_is_asked_for() {
 
 #[test]
 fn all_data_sources_are_there() {
-    let place = place();
+    let place = with_three();
     place.ok("merge @all.rrd @fine.rrd @other.rrd");
     assert_eq!(
         place.rows("all.rrd", 10, 1_600_000_020),
@@ -116,7 +93,7 @@ fn all_data_sources_are_there() {
 
 #[test]
 fn what_cannot_be_merged_is_said() {
-    let place = place();
+    let place = with_three();
     let fails = |line: &str| place.run(line).0.unwrap_err();
     assert!(fails("merge @out.rrd @fine.rrd").starts_with("Usage: rrdtool merge"));
     assert_eq!(
