@@ -12,6 +12,7 @@ use kymo::convert::rrd::SeriesDatabase;
 use kymo_io::{Replace, STANDARD_INPUT, replace};
 
 use crate::args::group::{Grouping, SeriesArgs};
+use crate::outputs::refuse_file;
 use crate::rrd::rrdtool;
 use crate::terminal::Failure;
 
@@ -46,14 +47,8 @@ impl<'a> BreakdownArgs<'a> {
             return Ok(());
         }
         if self.series.follow {
-            let needed = if self.counts {
-                "`--every`"
-            } else {
-                "`--every` or `--all`"
-            };
-            let problem =
-                format!("error: `--follow` needs {needed}: other results are of all events");
-            return Err(Failure::Usage(problem));
+            let problem = "error: `--follow` needs `--every` (or `--all` of latency, states and profile): other results are of all events";
+            return Err(Failure::Usage(problem.to_owned()));
         }
         match &self.series.output {
             Some(output) => Err(Failure::Usage(format!(
@@ -109,8 +104,21 @@ impl<'a> BreakdownArgs<'a> {
             io::stdout().flush()?;
             return Ok(result);
         };
-        if path.exists() && !self.series.force {
-            return Err(crate::outputs::exists(path));
+        refuse_file(path, self.series.force)?;
+        let known = [
+            "",
+            "csv",
+            "json",
+            "jsonl",
+            "rrd",
+            "pftrace",
+            "perfetto-trace",
+        ];
+        if !known.contains(&ending(Some(path))) {
+            return Err(Failure::Usage(format!(
+                "error: unknown ending of `{}`: --every writes .csv, .jsonl, .rrd and .pftrace, --all .csv and .jsonl",
+                path.display()
+            )));
         }
         let how = Replace {
             mode: true,

@@ -26,7 +26,8 @@ pub(crate) struct SeriesArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_step)]
     pub(crate) every: Option<u64>,
 
-    /// Go on as the recordings grow, until interrupted. With --every or --all.
+    /// Go on as the recordings grow, until interrupted. Needs --every, or --all of latency, states and
+    /// profile.
     ///
     /// What was added is looked for five times a second. Events are taken in the order of time, so that a stream waits
     /// for those that are behind it, but 5 seconds at most for one to which nothing is added.
