@@ -24,8 +24,15 @@ pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
         // Whatever opens it next reports why nothing can be opened.
         None => "ctf1.8",
         Some([first, rest @ ..]) => {
-            if Pieces::is_cut(first) && rest.is_empty() {
-                return pieces(args, terminal);
+            if Pieces::is_cut(first) {
+                return match rest {
+                    [] => pieces(args, terminal),
+                    _ => Err(Failure::Usage(format!(
+                        "error: cannot cut `{}` together with other recordings: its format holds one\n\
+                         hint: cut each into an output of its own",
+                        first.path().display()
+                    ))),
+                };
             }
             let to = format_of(first)?;
             if let Some(other) = rest.iter().find(|of| format_of(of).ok() != Some(to)) {
