@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use kymo_io::{Access, Bytes, Watch};
 use kymo_model::{
-    Chunk, EventClass, Fault, FaultReport, Format, Kind as FieldKind, RefreshError, Refreshed,
-    Schema, Scope, Shift, ShiftError, StreamInfo,
+    Chunk, EventClass, FaultReport, Format, Kind as FieldKind, RefreshError, Refreshed, Schema,
+    Scope, Shift, ShiftError, StreamInfo,
 };
 use kymo_time::{CdTime, Clock, NANOS_PER_SECOND, Origin, Timestamp};
 
@@ -510,17 +510,5 @@ impl kymo_model::Recording for Recording {
 
     fn faults(&self) -> &[FaultReport] {
         &self.faults
-    }
-
-    fn report(&self, _chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) -> FaultReport {
-        FaultReport {
-            code: fault.code,
-            file: Arc::new(self.path.clone()),
-            offset: 0,
-            packet: None,
-            event: event.map(|(number, _)| number),
-            field: None,
-            message: format!("{}: {}", fault.code, fault.found),
-        }
     }
 }

@@ -331,18 +331,6 @@ impl Recording for MapExport {
     fn faults(&self) -> &[FaultReport] {
         &self.faults
     }
-
-    fn report(&self, _chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) -> FaultReport {
-        FaultReport {
-            code: fault.code,
-            file: Arc::new(self.path.clone()),
-            offset: 0,
-            packet: None,
-            event: event.map(|(number, _)| number),
-            field: None,
-            message: format!("{}: {}", fault.code, fault.found),
-        }
-    }
 }
 
 /// Walks the counters of a chunk.

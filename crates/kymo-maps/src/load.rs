@@ -223,15 +223,12 @@ pub(crate) fn load(path: &Path, bytes: &[u8]) -> Loaded {
             more += 1;
             return;
         }
-        loaded.faults.push(FaultReport {
+        loaded.faults.push(FaultReport::new(
             code,
-            file: Arc::clone(&file),
-            offset: offset as u64,
-            packet: None,
-            event: None,
-            field: None,
+            Arc::clone(&file),
+            offset as u64,
             message,
-        });
+        ));
     };
     let mut tables = Tables::default();
     let mut is_committed = false;

@@ -1,7 +1,7 @@
 //! Damage in a recording: small on the hot path, reported in full on the cold one.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::FieldId;
@@ -185,6 +185,15 @@ impl Fault {
             ..self
         }
     }
+
+    /// The report of a fault in a file that has no packets, at a byte of it.
+    pub fn report(self, file: &Path, offset: u64, event: Option<u64>) -> FaultReport {
+        let message = format!("{}: {}", self.code, self.found);
+        FaultReport {
+            event,
+            ..FaultReport::new(self.code, Arc::new(file.to_path_buf()), offset, message)
+        }
+    }
 }
 
 /// Damage, as it is reported to people and scripts.
@@ -204,6 +213,21 @@ pub struct FaultReport {
     pub field: Option<String>,
     /// What was found and what was expected.
     pub message: String,
+}
+
+impl FaultReport {
+    /// Damage at a byte of a file.
+    pub fn new(code: FaultCode, file: Arc<PathBuf>, offset: u64, message: String) -> Self {
+        Self {
+            code,
+            file,
+            offset,
+            packet: None,
+            event: None,
+            field: None,
+            message,
+        }
+    }
 }
 
 impl fmt::Display for FaultReport {

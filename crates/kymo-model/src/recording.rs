@@ -312,13 +312,15 @@ pub trait Recording: Send + Sync {
         &[]
     }
 
-    /// A fault of a chunk with everything a person needs to find it.
+    /// A fault of a chunk with everything a person needs to find it. Without it, that is the file and the event.
     fn report(
         &self,
-        chunk: &Chunk,
+        _chunk: &Chunk,
         event: Option<(u64, usize)>,
         fault: crate::Fault,
-    ) -> FaultReport;
+    ) -> FaultReport {
+        fault.report(self.path(), 0, event.map(|(number, _)| number))
+    }
 
     /// Packet fields that only matter to readers (sizes, times, counters), which are left
     /// out where packet contexts are shown.

@@ -251,15 +251,12 @@ impl Builder {
             self.more_faults += 1;
             return;
         }
-        self.faults.push(FaultReport {
+        self.faults.push(FaultReport::new(
             code,
-            file: Arc::clone(&self.file),
-            offset: offset as u64,
-            packet: None,
-            event: None,
-            field: None,
+            Arc::clone(&self.file),
+            offset as u64,
             message,
-        });
+        ));
     }
 
     /// Counts something that is not read, or read in a way that people should know of.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kymo_model::{
-    Chunk, EventClass, Fault, FaultReport, Format, Roles, Schema, Shift, ShiftError, StreamInfo,
-    Track, TrackRule,
+    Chunk, EventClass, FaultReport, Format, Roles, Schema, Shift, ShiftError, StreamInfo, Track,
+    TrackRule,
 };
 use kymo_time::{Clock, Origin, Timestamp};
 
@@ -326,17 +326,5 @@ impl kymo_model::Recording for Recording {
 
     fn faults(&self) -> &[FaultReport] {
         &self.faults
-    }
-
-    fn report(&self, _chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) -> FaultReport {
-        FaultReport {
-            code: fault.code,
-            file: Arc::new(self.path.clone()),
-            offset: 0,
-            packet: None,
-            event: event.map(|(number, _)| number),
-            field: None,
-            message: format!("{}: {}", fault.code, fault.found),
-        }
     }
 }

@@ -190,14 +190,13 @@ impl Maker {
         directory.is_whole = false;
         directory
             .faults
-            .extend(self.refused.iter().map(|(problem, count)| FaultReport {
-                code: FaultCode::Unreadable,
-                file: Arc::new(path.to_path_buf()),
-                offset: 0,
-                packet: None,
-                event: None,
-                field: None,
-                message: format!("rows that are left out: {count}: {problem}"),
+            .extend(self.refused.iter().map(|(problem, count)| {
+                FaultReport::new(
+                    FaultCode::Unreadable,
+                    Arc::new(path.to_path_buf()),
+                    0,
+                    format!("rows that are left out: {count}: {problem}"),
+                )
             }));
         {
             let temporaries = Temporaries::hold();

@@ -164,18 +164,15 @@ impl Loader {
     }
 
     fn capture_fault(&mut self, fault: CaptureFault) {
-        let report = FaultReport {
-            code: match fault.problem {
+        let report = FaultReport::new(
+            match fault.problem {
                 CaptureProblem::Truncated => FaultCode::Truncated,
                 _ => FaultCode::Datagram,
             },
-            file: Arc::clone(&self.file),
-            offset: fault.offset as u64,
-            packet: None,
-            event: None,
-            field: None,
-            message: fault.problem.to_string(),
-        };
+            Arc::clone(&self.file),
+            fault.offset as u64,
+            fault.problem.to_string(),
+        );
         self.fault(report);
     }
 

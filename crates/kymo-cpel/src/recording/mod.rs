@@ -269,17 +269,16 @@ impl Recording {
 
     fn add_faults(&mut self, findings: Vec<Finding>) {
         let file = Arc::new(self.path.clone());
-        let report = |found: Finding| FaultReport {
-            code: found.code,
-            file: Arc::clone(&file),
-            offset: found.offset,
-            packet: None,
-            event: None,
-            field: None,
-            message: match found.section {
-                Some(section) => format!("section {section}: {}", found.message),
-                None => found.message,
-            },
+        let report = |found: Finding| {
+            FaultReport::new(
+                found.code,
+                Arc::clone(&file),
+                found.offset,
+                match found.section {
+                    Some(section) => format!("section {section}: {}", found.message),
+                    None => found.message,
+                },
+            )
         };
         self.faults.extend(findings.into_iter().map(report));
     }
@@ -564,15 +563,8 @@ impl kymo_model::Recording for Recording {
         let log = &self.logs[chunk.stream];
         let position = (fault.bit / ENTRY_BITS) as usize + chunk.number * CHUNK;
         let position = log.position(position).unwrap_or(position);
-        FaultReport {
-            code: fault.code,
-            file: Arc::new(self.path.clone()),
-            offset: (log.section.entries.start + position * ENTRY_SIZE) as u64,
-            packet: None,
-            event: event.map(|(number, _)| number),
-            field: None,
-            message: format!("{}: {}", fault.code, fault.found),
-        }
+        let offset = (log.section.entries.start + position * ENTRY_SIZE) as u64;
+        fault.report(&self.path, offset, event.map(|(number, _)| number))
     }
 }
 

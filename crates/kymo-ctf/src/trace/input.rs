@@ -161,17 +161,14 @@ impl Directory {
                         error: Box::new(error),
                     });
                 };
-                faults.push(FaultReport {
-                    code: FaultCode::Truncated,
-                    file: Arc::new(metadata_path.clone()),
-                    offset: end as u64,
-                    packet: None,
-                    event: None,
-                    field: None,
-                    message: "the last fragment of the metadata cannot be read, it may be cut; \
+                faults.push(FaultReport::new(
+                    FaultCode::Truncated,
+                    Arc::new(metadata_path.clone()),
+                    end as u64,
+                    "the last fragment of the metadata cannot be read, it may be cut; \
                               those before it are taken"
                         .to_owned(),
-                });
+                ));
                 metadata
             }
         };
@@ -220,15 +217,12 @@ pub(super) fn stream_file(
             section: None,
         }),
         Err(error) => {
-            faults.push(FaultReport {
-                code: FaultCode::Unreadable,
-                file: path,
-                offset: 0,
-                packet: None,
-                event: None,
-                field: None,
-                message: format!("the file cannot be read: {error}"),
-            });
+            faults.push(FaultReport::new(
+                FaultCode::Unreadable,
+                path,
+                0,
+                format!("the file cannot be read: {error}"),
+            ));
             None
         }
     }
@@ -250,14 +244,13 @@ fn content(tree: &Tree, path: &Path) -> io::Result<Content> {
 
 /// The bytes of content; what of it is lost is a fault.
 fn whole(content: Content, path: &Path, faults: &mut Vec<FaultReport>) -> Bytes {
-    faults.extend(content.damage.map(|message| FaultReport {
-        code: FaultCode::Compression,
-        file: Arc::new(path.to_path_buf()),
-        offset: content.bytes.len() as u64,
-        packet: None,
-        event: None,
-        field: None,
-        message,
+    faults.extend(content.damage.map(|message| {
+        FaultReport::new(
+            FaultCode::Compression,
+            Arc::new(path.to_path_buf()),
+            content.bytes.len() as u64,
+            message,
+        )
     }));
     content.bytes
 }

@@ -91,15 +91,12 @@ impl Scanner<'_> {
             match is_right {
                 Ok(true) => return true,
                 Ok(false) => {}
-                Err(message) => self.faults.push(FaultReport {
-                    code: FaultCode::Index,
-                    file: Arc::clone(path),
-                    offset: 0,
-                    packet: None,
-                    event: None,
-                    field: None,
-                    message: format!("{message}; the packets are found without it"),
-                }),
+                Err(message) => self.faults.push(FaultReport::new(
+                    FaultCode::Index,
+                    Arc::clone(path),
+                    0,
+                    format!("{message}; the packets are found without it"),
+                )),
             }
         }
         self.scan(number, file, 0, 0, report);

@@ -39,17 +39,14 @@ pub(super) fn assign(
         let name = path.file_name().and_then(OsStr::to_str);
         file.section = name.and_then(|name| section(name, &positions));
         if file.section.is_none() {
-            faults.push(FaultReport {
-                code: FaultCode::UnknownStreamClass,
-                file: Arc::clone(&file.path),
-                offset: 0,
-                packet: None,
-                event: None,
-                field: None,
-                message: "the file belongs to no section of the metadata: expected a section's \
+            faults.push(FaultReport::new(
+                FaultCode::UnknownStreamClass,
+                Arc::clone(&file.path),
+                0,
+                "the file belongs to no section of the metadata: expected a section's \
                           name, `_` and the number of a CPU; it is left out"
                     .to_owned(),
-            });
+            ));
         }
         file.section.is_some()
     });
