@@ -5,27 +5,32 @@
 //! rows, such as `AVERAGE/300`, and has one optional number for each data source, which is absent
 //! where it is unknown.
 
+mod cursor;
 mod cut;
+mod layout;
+#[cfg(test)]
+mod tests;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kymo_io::{Access, Bytes, FileState, Locking};
 use kymo_machine::Machine;
 use kymo_model::{
-    Change, Chunk, Cursor, EntryKind, Event, EventClass, Fault, FaultReport, FieldId, Format, Kind,
-    RefreshError, Refreshed, RowPlace, Schema, Scope, Shift, ShiftError, StreamInfo, Track,
-    TrackPart, TrackPath, TrackRule, Visitor,
+    Change, Chunk, EntryKind, EventClass, Fault, FaultReport, FieldId, Format, RefreshError,
+    Refreshed, RowPlace, Shift, ShiftError, StreamInfo, Track, TrackRule,
 };
-use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
+use kymo_time::{Clock, NANOS_PER_SECOND};
 
-use crate::model::rows::{FloatOrder, Grid, Row};
+use crate::model::rows::{FloatOrder, Grid};
 use crate::{Database, Form, Rows, Source, fault};
+
+pub use cursor::{RowCursor, RowEvent};
+use layout::{Layout, clock};
 
 /// Number of rows of a chunk, which are processed together.
 const CHUNK: u64 = 4096;
@@ -57,78 +62,6 @@ struct Contents {
     /// The file, if it is read again when it changes, and the machine that was specified.
     watched: Option<(FileState, Option<&'static Machine>)>,
     layout: Arc<Layout>,
-}
-
-/// What databases with the same sources and archives have in common: of thousands, most do.
-#[derive(Debug)]
-struct Layout {
-    streams: Vec<StreamInfo>,
-    tracks: Vec<Track>,
-    classes: Vec<EventClass>,
-    clock: Arc<Clock>,
-}
-
-/// The layouts that are in use, by what makes them.
-static LAYOUTS: Mutex<BTreeMap<Vec<u8>, Weak<Layout>>> = Mutex::new(BTreeMap::new());
-
-/// Maximum number of layouts that are shared. Further databases have a layout of their own.
-const MOST_LAYOUTS: usize = 1024;
-
-impl Layout {
-    /// The layout of a database.
-    fn of(database: &Database) -> Arc<Self> {
-        let mut key = (database.sources.len() as u64).to_le_bytes().to_vec();
-        for source in &database.sources {
-            key.extend((source.name.as_bytes().len() as u64).to_le_bytes());
-            key.extend(source.name.as_bytes());
-        }
-        for (archive, of) in database.archives.iter().enumerate() {
-            key.extend(of.kind.name().as_bytes());
-            key.push(0);
-            key.extend(
-                database
-                    .row_seconds(archive)
-                    .unwrap_or(u64::MAX)
-                    .to_le_bytes(),
-            );
-        }
-        let mut layouts = LAYOUTS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = layouts.get(&key).and_then(Weak::upgrade) {
-            return known;
-        }
-        let new = Arc::new(Self::new(database));
-        if layouts.len() >= MOST_LAYOUTS {
-            layouts.retain(|_, of| of.strong_count() > 0);
-        }
-        if layouts.len() < MOST_LAYOUTS {
-            layouts.insert(key, Arc::downgrade(&new));
-        }
-        new
-    }
-
-    fn new(database: &Database) -> Self {
-        let clock = Arc::new(clock());
-        let packet_schema = Arc::new(Schema::new());
-        let classes: Vec<EventClass> = (0..database.archives.len())
-            .map(|archive| event_class(database, archive))
-            .collect();
-        let streams = classes
-            .iter()
-            .map(|class| StreamInfo {
-                class: class.id,
-                id: Some(0),
-                name: class.name.clone().unwrap_or_default(),
-                clock: Some(Arc::clone(&clock)),
-                packet_schema: Arc::clone(&packet_schema),
-            })
-            .collect();
-        Self {
-            streams,
-            tracks: tracks_of(&classes),
-            classes,
-            clock,
-        }
-    }
 }
 
 /// Why a file cannot be opened.
@@ -408,66 +341,6 @@ fn place(row: u64) -> RowPlace {
     }
 }
 
-/// Nanoseconds since 1970, which are exact on the common line.
-fn clock() -> Clock {
-    Clock {
-        frequency: NANOS_PER_SECOND.unsigned_abs(),
-        origin: Origin::UnixEpoch,
-        ..Clock::default()
-    }
-}
-
-/// A name as it is; of what is not UTF-8 each wrong byte NN is `\xNN`.
-fn name_of(bytes: &[u8]) -> String {
-    let mut name = String::with_capacity(bytes.len());
-    for piece in bytes.utf8_chunks() {
-        name.push_str(piece.valid());
-        for byte in piece.invalid() {
-            name.push_str(&format!("\\x{byte:02x}"));
-        }
-    }
-    name
-}
-
-fn event_class(database: &Database, archive: usize) -> EventClass {
-    let mut schema = Schema::new();
-    let root = schema.push_root(Scope::Payload, Kind::Struct);
-    for source in &database.sources {
-        let name = name_of(source.name.as_bytes());
-        let value = schema.push_child(root, Some(name.into()), Kind::Optional);
-        schema.push_child(value, None, Kind::Float { bits: 64 });
-    }
-    let kind = database.archives[archive].kind.name();
-    let seconds = database.row_seconds(archive).unwrap_or(u64::MAX);
-    EventClass {
-        id: archive as u64,
-        stream_class: archive as u64,
-        name: Some(format!("{kind}/{seconds}").into()),
-        log_level: None,
-        emf_uri: None,
-        schema,
-    }
-}
-
-/// A track for each data source of each archive.
-fn tracks_of(classes: &[EventClass]) -> Vec<Track> {
-    let mut tracks = Vec::new();
-    for (archive, class) in classes.iter().enumerate() {
-        for name in class
-            .schema
-            .fields()
-            .iter()
-            .filter_map(|field| field.name.clone())
-        {
-            let archive = TrackPart::Archive(archive as u32);
-            let path = TrackPath::new([archive, TrackPart::Source(name.clone())]);
-            let title = format!("{name} {}", class.name.as_deref().unwrap_or_default());
-            tracks.push(Track::new(path, title, EntryKind::Sample));
-        }
-    }
-    tracks
-}
-
 impl kymo_model::Recording for Recording {
     type Cursor<'a> = RowCursor<'a>;
 
@@ -596,237 +469,7 @@ impl kymo_model::Recording for Recording {
 
     fn report(&self, chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) -> FaultReport {
         let grid = self.contents.grids.get(chunk.stream);
-        FaultReport {
-            code: fault.code,
-            file: Arc::new(self.contents.path.clone()),
-            offset: grid.map_or(0, |grid| grid.offset),
-            packet: None,
-            event: event.map(|(number, _)| number),
-            field: None,
-            message: format!("{}: {}", fault.code, fault.found),
-        }
-    }
-}
-
-/// Walks the rows of a chunk.
-pub struct RowCursor<'a> {
-    of: &'a Recording,
-    rows: Rows<'a>,
-    archive: usize,
-    /// The first row of the chunk; rows are counted through their stream.
-    first: u64,
-    next: u64,
-    end: u64,
-}
-
-impl<'c> Cursor for RowCursor<'c> {
-    type Event<'a>
-        = RowEvent<'c>
-    where
-        Self: 'a;
-
-    fn next_event(&mut self) -> Result<Option<RowEvent<'c>>, Fault> {
-        if self.next >= self.end {
-            return Ok(None);
-        }
-        let number = self.next;
-        self.next += 1;
-        let place = number - self.of.vanished(self.archive);
-        let Some(row) = self.rows.row(self.archive, place) else {
-            return Ok(None);
-        };
-        Ok(Some(RowEvent {
-            of: self.of,
-            class: &self.of.contents.layout.classes[self.archive],
-            row,
-            archive: self.archive,
-            number: number - self.first,
-            ticks: self.of.ticks(self.archive, place),
-        }))
-    }
-}
-
-/// A row as an event.
-pub struct RowEvent<'a> {
-    of: &'a Recording,
-    class: &'a EventClass,
-    row: Row<'a>,
-    archive: usize,
-    number: u64,
-    ticks: Option<u64>,
-}
-
-impl Event for RowEvent<'_> {
-    fn class(&self) -> &EventClass {
-        self.class
-    }
-
-    fn class_index(&self) -> usize {
-        self.archive
-    }
-
-    fn timestamp(&self) -> Option<Timestamp> {
-        self.of.clock().timestamp(self.ticks?)
-    }
-
-    fn ticks(&self) -> Option<u64> {
-        self.ticks
-    }
-
-    fn number(&self) -> u64 {
-        self.number
-    }
-
-    fn begin_bit(&self) -> u64 {
-        self.number * self.of.contents.database.sources.len() as u64 * VALUE_BITS
-    }
-
-    fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
-        let root = FieldId(0);
-        let mut bit = self.begin_bit();
-        visitor.at(bit);
-        visitor.begin_struct(root);
-        // Each data source has two fields in the schema: the optional, and what it holds.
-        for (value, field) in self.row.values().zip((1..).step_by(2)) {
-            visitor.at(bit);
-            let known = !value.is_unknown();
-            visitor.begin_optional(FieldId(field), known, known.into());
-            if let Some(number) = value.get() {
-                visitor.at(bit);
-                visitor.float(FieldId(field + 1), number);
-                visitor.after(bit + VALUE_BITS);
-            }
-            bit += VALUE_BITS;
-            visitor.at(bit);
-            visitor.end_optional(FieldId(field));
-        }
-        visitor.at(bit);
-        visitor.end_struct(root);
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use kymo_model::Recording as _;
-
-    use super::*;
-
-    const FILE: &[u8] = include_bytes!("../tests/data/dump/holt-winters.amd64.rrd");
-
-    fn open() -> Recording {
-        let bytes = Bytes::from(FILE.to_vec());
-        Recording::new(Path::new("dir/load.rrd"), bytes, None).unwrap()
-    }
-
-    /// Gets the values of a row.
-    #[derive(Default)]
-    struct Values(Vec<Option<f64>>);
-
-    impl Visitor for Values {
-        fn begin_optional(&mut self, _field: FieldId, _present: bool, _selector: u64) {
-            self.0.push(None);
-        }
-
-        fn float(&mut self, _field: FieldId, value: f64) {
-            *self.0.last_mut().unwrap() = Some(value);
-        }
-    }
-
-    #[test]
-    fn archives_are_streams_of_rows() {
-        let of = open();
-        assert_eq!(of.name(), Some("load"));
-        assert_eq!((of.format().name, of.format().version), ("rrd", "0004"));
-        let names: Vec<_> = of.streams().iter().map(|stream| &*stream.name).collect();
-        assert_eq!(
-            names,
-            [
-                "AVERAGE/300",
-                "MHWPREDICT/300",
-                "SEASONAL/300",
-                "DEVSEASONAL/300",
-                "DEVPREDICT/300",
-                "FAILURES/300"
-            ]
-        );
-        let chunk = of.chunk(0, 0).unwrap();
-        assert_eq!((of.chunk_count(0), of.chunk(0, 1)), (1, None));
-        assert_eq!(chunk.bytes, 10 * 2 * 8);
-        let mut cursor = of.cursor(&chunk);
-        let mut rows = Vec::new();
-        while let Some(event) = cursor.next_event().unwrap() {
-            let mut values = Values::default();
-            event.visit(&mut values).unwrap();
-            rows.push((event.timestamp().unwrap().as_nanos(), values.0));
-        }
-        assert_eq!(rows.len(), 10);
-        assert_eq!(rows[0].1, [Some(1.0), Some(2.0)]);
-        assert_eq!(
-            rows[9],
-            (1_700_008_800_000_000_000, vec![Some(0.0), Some(0.0)])
-        );
-        assert_eq!(chunk.begin_time.unwrap().as_nanos(), rows[0].0);
-        assert_eq!(chunk.end_time.unwrap().as_nanos(), rows[9].0);
-    }
-
-    #[test]
-    fn shifts_move_times() {
-        let mut of = open();
-        for (nanos, expected) in [
-            (7_000_000_000, 1_700_008_807_000_000_000),
-            (-7_000_000_001, 1_700_008_799_999_999_999),
-        ] {
-            let shift = Shift {
-                nanos,
-                from_unix_epoch: false,
-            };
-            of.shift(shift).unwrap();
-            let end = of.chunk(0, 0).unwrap().end_time.unwrap();
-            assert_eq!(end.as_nanos(), expected);
-        }
-    }
-
-    #[test]
-    fn what_has_not_changed_is_shared() {
-        let name = format!("kymo-rrd-unchanged-{}.rrd", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::write(&path, FILE).unwrap();
-        let mut of = Recording::open(&path, None).unwrap();
-        let other = Recording::open(&path, None).unwrap();
-        assert!(Arc::ptr_eq(&of.contents.layout, &other.contents.layout));
-        let unmoved = of.chunk(0, 0).unwrap();
-        let shift = Shift {
-            nanos: 5,
-            from_unix_epoch: false,
-        };
-        of.shift(shift).unwrap();
-        let again = of.unchanged().expect("the file is the same");
-        assert!(Arc::ptr_eq(&of.contents, &again.contents));
-        assert_eq!(again.chunk(0, 0).unwrap(), unmoved);
-        assert_eq!(again.streams()[0].clock.as_deref(), Some(&clock()));
-        std::fs::write(&path, &FILE[..FILE.len() - 8]).unwrap();
-        assert!(of.unchanged().is_none());
-        std::fs::remove_file(&path).unwrap();
-        assert!(open().unchanged().is_none(), "it has no file");
-    }
-
-    #[test]
-    fn names_are_not_escaped() {
-        for (bytes, name) in [
-            (&b"a\"b\n\x1b[31m,\\"[..], "a\"b\n\u{1b}[31m,\\"),
-            ("Gr\u{f6}\u{df}e".as_bytes(), "Gr\u{f6}\u{df}e"),
-            (b"a\xffb\xc3", "a\\xffb\\xc3"),
-        ] {
-            assert_eq!(name_of(bytes), name);
-        }
-    }
-
-    #[test]
-    fn damage_is_an_error() {
-        let bytes = Bytes::from(FILE[..1000].to_vec());
-        assert!(Recording::new(Path::new("x"), bytes, None).is_err());
-        let error = Recording::open(Path::new("none.rrd"), None).unwrap_err();
-        assert!(error.to_string().starts_with("none.rrd: "));
+        let offset = grid.map_or(0, |grid| grid.offset);
+        fault.report(&self.contents.path, offset, event.map(|(number, _)| number))
     }
 }

@@ -19,6 +19,7 @@ pub(crate) mod oracle;
 mod run;
 mod simple;
 mod skip;
+mod slots;
 pub(crate) mod text;
 pub(crate) mod wide;
 
@@ -31,12 +32,13 @@ use kymo_model::batch::Place;
 use kymo_model::{EventClass, Fault, FaultCode, FieldId, Nothing, Schema, Scope, Visitor};
 use kymo_time::{Clock, Ticks};
 
-use self::compile::{Budget, Slots, leads_to_headers};
+use self::compile::Budget;
 use self::end::{End, Places};
 use self::header::FastHeader;
 use self::op::Program;
 use self::run::{Notes, Run};
 use self::simple::SimpleClasses;
+use self::slots::{Slots, leads_to_headers};
 use crate::class::{EventRecordClass, FieldClass, Role, StreamClass, TraceClass};
 use crate::deep;
 

@@ -4,13 +4,11 @@
 //! Threads decode the columns that tracks and keys need; the [pipeline](crate::pipeline) merges the
 //! rows.
 
-use std::io;
-use std::ops::ControlFlow;
+mod sequencer;
 
 use std::ops::Range;
 
-use kymo_model::{Chunk, Event, Fault, FaultReport, FieldId, Recording, SliceRole, Value};
-use kymo_text::Line;
+use kymo_model::{FaultReport, Recording, SliceRole, Value};
 use kymo_time::Timestamp;
 
 use super::events::Error;
@@ -20,14 +18,13 @@ use super::tracks::TrackBy;
 use crate::AnyRecording;
 use crate::Discarded;
 use crate::filter::FieldNames;
-use crate::pipeline::{self, Output, Predicate, RowRun, Select, may_be_incomplete};
-use crate::report::MOST_FAULTS;
-use crate::show::{Message, MessageKind, Sink};
-use crate::timeline::Filler;
+use crate::pipeline::{self, Output, Select};
 use crate::tracks::{
-    ClassQuery, ClassTracks, Edge, FieldColumns, Fields, RowKey, SliceKeys, TrackPlan, TrackQuery,
+    ClassQuery, ClassTracks, FieldColumns, Fields, RowKey, SliceKeys, TrackPlan, TrackQuery,
     TrackTable,
 };
+
+use sequencer::{Faults, Narrowed, Sequencer};
 
 /// How an analysis is made.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +57,7 @@ pub struct Coverage {
     pub untimed: u64,
     /// What the recorders discarded: what lies around it may be measured wrong.
     pub discarded: Discarded,
-    /// Damage met; at most [`MOST_FAULTS`].
+    /// Damage met; at most [`MOST_FAULTS`](crate::report::MOST_FAULTS).
     pub faults: Vec<FaultReport>,
     /// How many faults there are beyond those listed.
     pub more_faults: u64,
@@ -476,212 +473,5 @@ impl Progress {
         self.coverage.untimed += untimed;
         self.coverage.discarded = discarded;
         Ok(())
-    }
-}
-
-/// Wants what another one wants, of the classes that are looked at.
-struct Narrowed<'a, S> {
-    select: &'a S,
-    plan: &'a TrackPlan,
-    /// By recording and class, whether it is wanted all the same.
-    forced: &'a [Vec<bool>],
-}
-
-impl<'a, S: Select> Select for Narrowed<'a, S> {
-    type Predicate = NarrowedPredicate<'a, S::Predicate>;
-    type Inner = S;
-
-    fn inner(&self) -> &S {
-        self.select
-    }
-
-    fn predicate(&self) -> Self::Predicate {
-        NarrowedPredicate {
-            inner: self.select.predicate(),
-            forced: self.forced,
-            recording: 0,
-        }
-    }
-
-    fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
-        self.plan.classes(recording)[class].is_some()
-            && (self.forced[recording][class] || self.select.wants_class(recording, of, class))
-    }
-}
-
-/// Decides as another one does, but on classes that are wanted all the same.
-struct NarrowedPredicate<'a, P> {
-    inner: P,
-    forced: &'a [Vec<bool>],
-    recording: usize,
-}
-
-impl<P: Predicate> Predicate for NarrowedPredicate<'_, P> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.recording = recording;
-        self.inner.chunk(recording, of, chunk)
-    }
-
-    fn numbers(&self) -> Option<Range<u64>> {
-        self.inner.numbers()
-    }
-
-    #[inline]
-    fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
-        Ok(self.forced[self.recording][event.class_index()] || self.inner.wants(event)?)
-    }
-}
-
-/// Hands the events to the analysis.
-struct Sequencer<'a, A> {
-    plan: &'a TrackPlan,
-    /// By recording and class; `None` of classes that only show which thread runs.
-    extras: &'a [Vec<Option<ClassExtra>>],
-    running: Option<&'a mut Running>,
-    tracks: &'a mut TrackTable,
-    analysis: &'a mut A,
-    resolution: i64,
-    events: u64,
-    untimed: u64,
-    discarded: Discarded,
-}
-
-impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
-    type Renderer = Filler<'a>;
-
-    const ROWS: bool = true;
-
-    fn renderer(&self) -> Filler<'a> {
-        Filler::with_raw_texts(&self.plan.rows)
-    }
-
-    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
-        self.plan.rows.looks_at(recording, of, class, field)
-    }
-
-    fn message(
-        &mut self,
-        message: &Message,
-        _of: &[AnyRecording],
-        _text: &[u8],
-        _out: &mut Line,
-        _warnings: &mut Vec<u8>,
-    ) {
-        match message.kind {
-            MessageKind::LostEvents(lost) => self.discarded.add_events(&lost),
-            MessageKind::LostChunks(lost) => self.discarded.add_packets(&lost),
-            _ => {}
-        }
-    }
-
-    fn rows(
-        &mut self,
-        run: RowRun<'_>,
-        of: &[AnyRecording],
-        _out: &mut Line,
-        _warnings: &mut Vec<u8>,
-    ) -> bool {
-        let (recording, stream) = (run.recording, run.stream);
-        let classes = self.plan.classes(recording);
-        let extras = &self.extras[recording];
-        self.events += run.entries.len() as u64;
-        for row in run {
-            let class = row.message.class;
-            // Events of other classes were not wanted.
-            let Some(meaning) = &classes[class] else {
-                continue;
-            };
-            let Some(time) = row.message.time else {
-                self.untimed += 1;
-                continue;
-            };
-            let cut = |time: i64| cut(time, self.resolution);
-            let nanos = time.as_nanos();
-            let time = cut(nanos);
-            let values = row.values;
-            let track = match &mut self.running {
-                None => {
-                    let mut tracks = self.tracks.of_stream(recording, stream);
-                    tracks.number(&meaning.track, values)
-                }
-                Some(running) => running.track((recording, stream), class, values, self.tracks),
-            };
-            let Some(extra) = &extras[class] else {
-                continue;
-            };
-            let duration = meaning
-                .duration
-                .and_then(|column| match values.get(column) {
-                    Value::Uint(duration) => {
-                        let end = i64::try_from(duration)
-                            .ok()
-                            .and_then(|it| nanos.checked_add(it));
-                        Some(cut(end.unwrap_or(i64::MAX)).abs_diff(time))
-                    }
-                    _ => None,
-                });
-            let edge = |edge: &'a Option<Edge>, role: Role| {
-                let fields = edge.as_ref().map_or(&[][..], |edge| &edge.key);
-                let role = if edge.is_some() { role } else { SEEN };
-                (role, RowKey { values, fields })
-            };
-            // A whole slice has a key as what begins one, and an end of its own.
-            let begins = if meaning.duration.is_some() {
-                SEEN
-            } else {
-                BEGINS
-            };
-            let (begins, begin_key) = edge(&meaning.begins, begins);
-            let (ends, end_key) = edge(&meaning.ends, ENDS);
-            self.analysis.event(&Occurrence {
-                recording,
-                class,
-                role: begins | ends,
-                time,
-                track,
-                begin_key,
-                end_key,
-                duration,
-                by: RowKey {
-                    values,
-                    fields: &extra.by,
-                },
-                value: values.first(&extra.value),
-                flows: &meaning.flows,
-            });
-        }
-        self.analysis.after(self.tracks, of)
-    }
-}
-
-/// Keeps the faults.
-struct Faults<'c> {
-    strict: bool,
-    grows: bool,
-    coverage: &'c mut Coverage,
-}
-
-impl Output for Faults<'_> {
-    fn text(&mut self, _text: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn warning(&mut self, _lines: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
-        if self.grows && may_be_incomplete(fault.code) {
-            return ControlFlow::Continue(());
-        }
-        if self.coverage.faults.len() < MOST_FAULTS {
-            self.coverage.faults.push(fault.clone());
-        } else {
-            self.coverage.more_faults += 1;
-        }
-        match self.strict {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
     }
 }

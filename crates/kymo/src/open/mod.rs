@@ -28,44 +28,43 @@
 mod align;
 mod clocks;
 mod correct;
+mod error;
 mod estimate;
 mod files;
 mod foreign;
+mod search;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
-use std::fmt;
-use std::io;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kymo_collectd::network::Keys;
-use kymo_collectd::recording::OpenError as MetricsError;
 use kymo_cpel::elog::Recording as Elog;
 use kymo_cpel::points::PointDefinitions;
-use kymo_cpel::recording::OpenError as LogError;
-use kymo_ctf::trace::{Directory, METADATA_NAME, Trace};
-use kymo_io::{Access, Bytes, EntryKind, STANDARD_INPUT, Tree, in_threads};
+use kymo_ctf::trace::{Directory, Trace};
+use kymo_io::in_threads;
 use kymo_machine::Machine;
 use kymo_model::{Drift, Recording as _, Shift};
-use kymo_rrd::recording::OpenError as DatabaseError;
 
 pub use align::{
     AlignError, Alignment, Duration, apart, are_relative, open_aligned, parse_aligned,
 };
 pub use clocks::clocks_apart;
 pub use correct::{Correction, Corrections};
-use files::UNSURE;
 pub use files::{FileFormat, OpenDirectory, OpenFile, Opened as OpenedFile, Score};
 pub use foreign::Foreign;
 
 pub use kymo_cpel::clock::ClockChoice;
 pub use kymo_ctf::trace::{OpenError, Options as TraceOptions};
 
+use crate::AnyRecording;
 use crate::filter::Glob;
 use crate::pipeline::Window;
-use crate::{AnyRecording, explain};
+
+pub use error::Error;
+use search::{Finding, Found, Search};
 
 /// Fewer files are opened by one thread.
 const FEW_FILES: usize = 64;
@@ -181,124 +180,6 @@ pub struct Opened {
     pub notes: Vec<String>,
     /// The same, to be kept.
     pub corrections: Corrections,
-}
-
-/// Why something could not be opened.
-#[derive(Debug)]
-pub enum Error {
-    /// A file or directory that cannot be read.
-    Unreadable {
-        /// Where it is.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// A directory without a recording in it or below it.
-    NothingFound {
-        /// The path.
-        path: PathBuf,
-        /// Whether nothing at all is in it.
-        is_empty: bool,
-    },
-    /// A file that is not a recording.
-    NotRecording {
-        /// The path.
-        path: PathBuf,
-        /// What it is.
-        foreign: Foreign,
-    },
-    /// An event log or datagrams would have to be moved farther than 64 bits of
-    /// nanoseconds reach.
-    TooFar {
-        /// Where it is.
-        path: PathBuf,
-    },
-    /// A compressed file or an archive of which a part is lost. The rest is opened.
-    Damaged {
-        /// Where it is.
-        path: PathBuf,
-        /// What is lost.
-        message: String,
-    },
-    /// A trace that cannot be opened.
-    Trace(OpenError),
-    /// A round-robin database that cannot be opened.
-    Database(DatabaseError),
-    /// An event log that cannot be opened.
-    Log(LogError),
-    /// Datagrams of collectd that cannot be opened.
-    Metrics(MetricsError),
-    /// A trace of Perfetto or Chrome.
-    Perfetto(kymo_perfetto::OpenError),
-    /// A recording of a format that was [added](Options::formats).
-    Added {
-        /// Where it is.
-        path: PathBuf,
-        /// What is wrong with it.
-        message: String,
-        /// What to do about it, if that is known.
-        hint: Option<String>,
-    },
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable { path, error } => write!(f, "{}", explain::reading(path, error)),
-            Self::NothingFound { path, is_empty } => {
-                let why = match is_empty {
-                    true => ": the directory is empty",
-                    false => ", and neither do the directories below it",
-                };
-                write!(f, "`{}` contains no recording{why}", path.display())
-            }
-            Self::NotRecording { path, foreign } => {
-                write!(f, "`{}` is not a recording", path.display())?;
-                match foreign.what {
-                    Some(what) => write!(f, ": it is {what}"),
-                    None => Ok(()),
-                }
-            }
-            Self::Damaged { path, message } => write!(f, "{}: {message}", path.display()),
-            Self::TooFar { path } => write!(
-                f,
-                "the recordings of `{}` cannot be aligned: their times would not fit in 64 bits of nanoseconds",
-                path.display()
-            ),
-            Self::Trace(error) => write!(f, "{error}"),
-            Self::Database(error) => write!(f, "{error}"),
-            Self::Log(error) => write!(f, "{error}"),
-            Self::Metrics(error) => write!(f, "{error}"),
-            Self::Perfetto(error) => write!(f, "{error}"),
-            Self::Added { path, message, .. } => write!(f, "{}: {message}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl Error {
-    /// What to do about it, if that is known.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unreadable { path, error } => explain::reading(path, error).hint,
-            Self::NothingFound { .. } => Some(format!(
-                "in directories, kymo looks for CTF traces (a file named `{METADATA_NAME}`) and for files named {}; \
-                 specify other files one by one",
-                files::endings()
-            )),
-            Self::NotRecording { foreign, .. } => Some(foreign.hint.clone()),
-            Self::Database(DatabaseError::Wrong { path, .. }) => {
-                let path = path.display();
-                Some(format!(
-                    "`kymo rrd check {path}` lists all damage, `kymo rrd repair {path} -o NEW.rrd` saves the rest"
-                ))
-            }
-            Self::Added { hint, .. } => hint.clone(),
-            Self::TooFar { .. } => Some("check --offset, --align and --clock-offset".to_string()),
-            _ => None,
-        }
-    }
 }
 
 /// Opens everything that is at or below some paths.
@@ -462,294 +343,5 @@ fn put_elogs_together(recordings: &mut [AnyRecording]) {
             nanos: distance.saturating_sub(by_system).into(),
             from_unix_epoch: false,
         });
-    }
-}
-
-/// What a search has found, and which of the paths led to it.
-#[derive(Debug)]
-struct Finding {
-    input: usize,
-    found: Found,
-}
-
-#[derive(Debug)]
-enum Found {
-    Trace(Group),
-    /// A file that is opened when all are found.
-    File(OpenFile, PathBuf),
-    Other(Box<AnyRecording>),
-}
-
-impl Found {
-    fn open(self, options: &Options) -> Result<AnyRecording, Error> {
-        match self {
-            Self::Other(recording) => Ok(*recording),
-            Self::File(open, path) => open(&path, options),
-            Self::Trace(group) => group.open().map(AnyRecording::Ctf).map_err(Error::Trace),
-        }
-    }
-}
-
-/// Directories that are one trace.
-#[derive(Debug)]
-struct Group {
-    directories: Vec<Directory>,
-    /// The way from the path that was searched to the first directory, unless it is the same.
-    place: Option<String>,
-    options: TraceOptions,
-}
-
-impl Group {
-    fn open(self) -> Result<Trace, OpenError> {
-        // As in babeltrace2, the place of a trace counts only if it has a single one.
-        let place = (self.directories.len() == 1).then_some(self.place);
-        let mut trace = Trace::new(self.directories, &self.options)?;
-        if let Some(place) = place.flatten() {
-            trace.set_place(&place);
-        }
-        Ok(trace)
-    }
-}
-
-/// What makes traces the same: name space, name, unique identifier.
-type Identity = (Option<String>, Option<String>, String);
-
-/// A search for traces.
-#[derive(Debug, Default)]
-struct Search {
-    found: Vec<Finding>,
-    /// The place of the path that is searched.
-    input: usize,
-    /// Where it leads to.
-    tree: Tree,
-    /// How what it leads to is opened.
-    options: Options,
-    /// Position in `found` of the traces that have an identity.
-    by_identity: HashMap<Identity, usize>,
-    /// Directories that were opened or searched, and files that are recordings, by their real paths.
-    seen: HashSet<PathBuf>,
-    errors: Vec<Error>,
-}
-
-impl Search {
-    fn path(&mut self, path: &Path) -> Result<(), Error> {
-        let unreadable = |error| Error::Unreadable {
-            path: path.to_path_buf(),
-            error,
-        };
-        let damage;
-        (self.tree, damage) = Tree::at(path).map_err(unreadable)?;
-        self.damaged(path, damage);
-        let kind = self.tree.kind(path).map_err(unreadable)?;
-        if kind == EntryKind::Directory {
-            return self.directory(path);
-        }
-        // Opening a pipe would wait for a writer.
-        if kind == EntryKind::Other {
-            return self.part_of_trace(path).unwrap_or_else(|| {
-                Err(Error::NotRecording {
-                    path: path.to_path_buf(),
-                    foreign: foreign::special(),
-                })
-            });
-        }
-        let bytes = self.content(path)?;
-        let (sure, unsure) = match files::by_content(&bytes, path, &self.options) {
-            Some((score, format)) if score > UNSURE => (Some(format), None),
-            found => (None, found.map(|(_, format)| format)),
-        };
-        if let Some(format) = sure {
-            self.file(format, path, Some(bytes));
-            return Ok(());
-        }
-        if let Some(result) = self.part_of_trace(path) {
-            return result;
-        }
-        match unsure {
-            Some(format) => {
-                self.file(format, path, Some(bytes));
-                Ok(())
-            }
-            None => Err(Error::NotRecording {
-                path: path.to_path_buf(),
-                foreign: foreign::recognize(&bytes, path),
-            }),
-        }
-    }
-
-    /// What a file holds. What of it is lost is reported.
-    fn content(&mut self, path: &Path) -> Result<Bytes, Error> {
-        let content = self.tree.content(path, Access::Sequential);
-        let content = content.map_err(|error| Error::Unreadable {
-            path: path.to_path_buf(),
-            error,
-        })?;
-        self.damaged(path, content.damage);
-        Ok(content.bytes)
-    }
-
-    /// Reports what is lost of an archive or a compressed file.
-    fn damaged(&mut self, path: &Path, damage: impl IntoIterator<Item = String>) {
-        let reported = damage.into_iter().map(|message| Error::Damaged {
-            path: path.to_path_buf(),
-            message,
-        });
-        self.errors.extend(reported);
-    }
-
-    /// Whether a path is the first that leads to a file.
-    fn is_new(&mut self, path: &Path) -> bool {
-        self.seen.insert(self.tree.real(path))
-    }
-
-    /// Opens a trace with one of its files alone; `None` if the file is not a part of a trace.
-    fn part_of_trace(&mut self, path: &Path) -> Option<Result<(), Error>> {
-        let directory = match path.parent() {
-            _ if path.as_os_str() == STANDARD_INPUT => return None,
-            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-            Some(parent) => parent,
-            None => return None,
-        };
-        // Its compressed content is not the tree that it lies in.
-        self.tree = Tree::Disk;
-        let metadata = Directory::metadata_path(directory)?;
-        if path.file_name() == metadata.file_name() {
-            return Some(self.directory(directory));
-        }
-        let mut directory = match Directory::open_with(directory, &self.options.trace) {
-            Ok(directory) => directory,
-            Err(error) => return Some(Err(Error::Trace(error))),
-        };
-        directory
-            .files
-            .retain(|file| file.path.file_name() == path.file_name());
-        directory.is_whole = false;
-        if directory.files.is_empty() {
-            return None;
-        }
-        self.add_found(Found::Trace(Group {
-            directories: vec![directory],
-            place: None,
-            options: self.options.trace.clone(),
-        }));
-        Some(Ok(()))
-    }
-
-    /// Opens a trace, or searches a directory for traces.
-    fn directory(&mut self, root: &Path) -> Result<(), Error> {
-        let mut found = false;
-        // Depth first, in the order of names: the last one is the next.
-        let mut ahead = vec![root.to_path_buf()];
-        while let Some(path) = ahead.pop() {
-            let is_trace = Directory::metadata_path_in(&self.tree, &path).is_some();
-            found |= is_trace;
-            // A link may lead to where the search has been already.
-            if !self.is_new(&path) {
-                found |= path == root;
-            } else if is_trace {
-                match Directory::open_in(&self.tree, &path, &self.options.trace) {
-                    Ok(directory) => self.add(root, directory),
-                    Err(error) => self.errors.push(Error::Trace(error)),
-                }
-            } else if let Some(opened) = self.added_directory(&path) {
-                found = true;
-                for opened in opened {
-                    self.add_opened(opened);
-                }
-            } else {
-                match self.tree.list(&path) {
-                    Ok(entries) => {
-                        let of = |kind| entries.iter().filter(move |entry| entry.kind == kind);
-                        for entry in of(EntryKind::File) {
-                            if let Some(format) = files::by_name(&entry.path, &self.options) {
-                                found = true;
-                                self.file(format, &entry.path, None);
-                            }
-                        }
-                        // A directory that is being written, or was when a program was killed, is not a recording yet.
-                        let directories = of(EntryKind::Directory)
-                            .filter(|entry| !kymo_io::is_beside(&entry.name));
-                        ahead.extend(directories.map(|entry| entry.path.clone()).rev());
-                    }
-                    Err(error) => self.errors.push(Error::Unreadable { path, error }),
-                }
-            }
-        }
-        match found {
-            true => Ok(()),
-            false => Err(Error::NothingFound {
-                path: root.to_path_buf(),
-                is_empty: self.tree.list(root).is_ok_and(|entries| entries.is_empty()),
-            }),
-        }
-    }
-
-    /// Opens a file, unless a link has led to it before. Its content is what it holds, where that is known.
-    fn file(&mut self, format: &FileFormat, path: &Path, content: Option<Bytes>) {
-        if !self.is_new(path) {
-            return;
-        }
-        let is_plain = matches!(self.tree, Tree::Disk) && !Tree::is_wrapped(path).unwrap_or(false);
-        let opened = match (format.open_file, content) {
-            (Some(open), _) if is_plain => {
-                self.add_found(Found::File(open, path.to_path_buf()));
-                return;
-            }
-            (_, Some(bytes)) => (format.open)(path, bytes, &self.options),
-            (_, None) => self
-                .content(path)
-                .and_then(|bytes| (format.open)(path, bytes, &self.options)),
-        };
-        self.add_opened(opened);
-    }
-
-    /// Opens a directory of a format that was added.
-    fn added_directory(&self, path: &Path) -> Option<Vec<OpenedFile>> {
-        let open = |format: &FileFormat| format.open_directory?(&self.tree, path, &self.options);
-        self.options.formats.iter().find_map(open)
-    }
-
-    fn add_opened(&mut self, opened: OpenedFile) {
-        match opened {
-            Ok(recording) => self.add_found(Found::Other(Box::new(recording))),
-            Err(error) => self.errors.push(error),
-        }
-    }
-
-    fn add_found(&mut self, found: Found) {
-        let input = self.input;
-        self.found.push(Finding { input, found });
-    }
-
-    /// Adds a directory to the group it belongs to.
-    fn add(&mut self, root: &Path, directory: Directory) {
-        let class = &directory.metadata.class;
-        let identity = class
-            .uid
-            .clone()
-            .map(|uid| (class.namespace.clone(), class.name.clone(), uid));
-        let known = identity
-            .as_ref()
-            .and_then(|identity| self.by_identity.get(identity));
-        let known = known.and_then(|&position| self.found.get_mut(position));
-        if let Some(Found::Trace(group)) = known.map(|finding| &mut finding.found) {
-            group.directories.push(directory);
-            return;
-        }
-        if let Some(identity) = identity {
-            self.by_identity.insert(identity, self.found.len());
-        }
-        let place = directory.path.strip_prefix(root).ok().map(|place| {
-            let parts: Vec<_> = place
-                .components()
-                .map(|part| part.as_os_str().to_string_lossy())
-                .collect();
-            parts.join("/")
-        });
-        self.add_found(Found::Trace(Group {
-            directories: vec![directory],
-            place: place.filter(|place| !place.is_empty()),
-            options: self.options.trace.clone(),
-        }));
     }
 }
