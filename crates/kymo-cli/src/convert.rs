@@ -3,13 +3,12 @@
 mod pieces;
 #[cfg_attr(not(feature = "arrow"), path = "convert/no_tables.rs")]
 mod tables;
+mod target;
 
-use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kymo::convert::chrome::Chrome;
@@ -18,8 +17,8 @@ use kymo::convert::elog::{Elog, ElogPlan};
 use kymo::convert::jsonl::Jsonl;
 use kymo::convert::perfetto::Perfetto;
 use kymo::convert::rrd::{self, Rrd};
-use kymo::convert::{Losses, TrackBinding, TrackOptions, UnknownField};
-use kymo::filter::{Filter, Query, nearest};
+use kymo::convert::{Losses, Pieces, TrackBinding, TrackOptions, UnknownField};
+use kymo::filter::{Filter, Query};
 use kymo::pipeline::{self, Output, Summary, Watched};
 use kymo::show::{Sink, WallOptions};
 use kymo::{AnyRecording, Discarded};
@@ -30,19 +29,21 @@ use kymo_machine::ByteOrder;
 use kymo_model::FaultReport;
 
 pub(crate) use self::pieces::cut_pieces;
+use crate::args::Selection;
 use crate::args::convert::{Convert, To};
-use crate::args::{Selection, Times};
 use crate::ctf;
-use crate::formats::refuse_foreign;
 use crate::links::split;
 use crate::open::{
     Inputs, Wanted, report_opening_faults, threads, total_bytes, warn_of_idle_patterns,
     whole_inputs,
 };
-use crate::outputs::refuse_file;
 use crate::print::csv;
 use crate::rrd::rrdtool;
 use crate::terminal::{Failure, Outcome, Terminal};
+
+use target::{
+    is_stdout, opens_with, refuse_found_input, refuse_options_of_others, refuse_output, target,
+};
 
 /// Ticks of a second where they are nanoseconds.
 const NANOSECONDS: NonZeroU32 = NonZeroU32::new(1_000_000_000).expect("it is not zero");
@@ -53,17 +54,14 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
     refuse_options_of_others(args, to)?;
     refuse_output(args, to)?;
     let inputs = whole_inputs(&args.input, args.work.strict, terminal)?;
-    refuse_found_input(args, to, &inputs.recordings)?;
-    let wanted = Wanted::new(&args.selection, inputs.gmt);
-    let filter = wanted.filter(&inputs.recordings, terminal)?;
-    let is_explained = wanted.warn(&inputs, &filter, terminal);
-    let outcome = report_opening_faults(&inputs, terminal);
-    if args.work.strict && outcome != Outcome::Good {
-        return Ok(outcome);
+    let job = Job::new(args, to, &inputs, terminal)?;
+    if job.is_refused() {
+        return Ok(job.outcome);
     }
     if matches!(to, To::Parquet | To::Arrow) {
-        let windows = wanted.windows(&inputs.recordings)?;
-        let written = tables::run(args, to, (wanted.query, windows), inputs, terminal)?;
+        let windows = job.wanted.windows(&inputs.recordings)?;
+        let (query, outcome) = (job.wanted.query, job.outcome);
+        let written = tables::run(args, to, (query, windows), inputs, terminal)?;
         if !is_stdout(&args.output) {
             terminal.wrote(&args.output, &opens_with(&args.output, to));
         }
@@ -72,16 +70,7 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
             _ => outcome,
         });
     }
-    let job = Job {
-        args,
-        terminal,
-        inputs: &inputs,
-        filter: &filter,
-    };
-    let wall = WallOptions {
-        gmt: inputs.gmt,
-        ..WallOptions::default()
-    };
+    let wall = job.wall();
     let of = &inputs.recordings;
     let done = match to {
         To::Jsonl => job.stream(&mut Jsonl::new(args.times.into(), wall)),
@@ -101,12 +90,11 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
         To::Cpel => job.cpel(wall),
         To::Elog => job.elog(wall),
         To::Rrd => job.database(wall),
-        To::Ctf18 | To::Ctf2 | To::CtfRfc => return traces(args, to, &job, outcome),
+        To::Ctf18 | To::Ctf2 | To::CtfRfc => return traces(args, to, &job),
         // They are written above.
         To::Parquet | To::Arrow => Ok(Summary::default()),
     };
-    let unexplained = (!is_explained).then_some(&wanted);
-    job.ended(done, unexplained, outcome, &opens_with(&args.output, to))
+    job.ended(done, &opens_with(&args.output, to))
 }
 
 /// Reports what the recorders of the inputs discarded.
@@ -117,183 +105,15 @@ pub(crate) fn report_discarded(discarded: &Discarded, terminal: &Terminal) {
 }
 
 /// Writes traces.
-fn traces(args: &Convert, to: To, job: &Job<'_>, outcome: Outcome) -> Result<Outcome, Failure> {
+fn traces(args: &Convert, to: To, job: &Job<'_>) -> Result<Outcome, Failure> {
     let dialect = ctf::dialect(to).unwrap_or(Dialect::Ctf18);
-    let written = ctf::convert(args, dialect, job.inputs, job.filter, job.terminal)?;
+    let written = ctf::convert(args, dialect, job.inputs, &job.filter, job.terminal)?;
     job.terminal
         .wrote(&args.output, &opens_with(&args.output, to));
-    match (outcome, written) {
-        (Outcome::Good, written) => Ok(written),
-        _ => Ok(outcome),
-    }
-}
-
-/// The endings of the names of outputs.
-const ENDINGS: [&str; 10] = [
-    "pftrace",
-    "perfetto-trace",
-    "jsonl",
-    "ndjson",
-    "csv",
-    "cpel",
-    "elog",
-    "rrd",
-    "parquet",
-    "arrow",
-];
-
-/// The format: what is set, or what the output's name says.
-fn target(args: &Convert) -> Result<To, Failure> {
-    if let Some(to) = args.to {
-        return Ok(to);
-    }
-    let ending = args.output.extension().and_then(OsStr::to_str);
-    Err(Failure::Usage(match ending {
-        Some("pftrace" | "perfetto-trace") => return Ok(To::Perfetto),
-        Some("jsonl" | "ndjson") => return Ok(To::Jsonl),
-        Some("csv") => return Ok(To::Csv),
-        Some("cpel") => return Ok(To::Cpel),
-        Some("elog") => return Ok(To::Elog),
-        Some("rrd") => return Ok(To::Rrd),
-        Some("parquet") => return Ok(To::Parquet),
-        Some("arrow" | "arrows") => return Ok(To::Arrow),
-        None if !is_stdout(&args.output) => return Ok(To::Ctf18),
-        _ if args.output.is_dir() || ends_in_slash(&args.output) => return Ok(To::Ctf18),
-        Some("json") => {
-            let path = args.output.display();
-            format!(
-                "error: `{path}` may be of two formats\n\
-                 hint: write `--to chrome` for trace events of Chrome, `--to jsonl` for an object a line"
-            )
-        }
-        _ if is_stdout(&args.output) => {
-            "error: the format of standard output is not specified\nhint: specify it with `--to`, such as `--to jsonl`"
-                .to_string()
-        }
-        ending => {
-            let path = args.output.display();
-            let meant = ending.and_then(|ending| nearest(ending, ENDINGS));
-            let meant = meant.map_or(String::new(), |meant| format!("did you mean `.{meant}`? "));
-            let endings = ENDINGS.map(|ending| format!(".{ending}")).join(" ");
-            format!(
-                "error: the name of the output, `{path}`, does not say its format\n\
-                 hint: {meant}specify it with `--to`, or by the ending: {endings}; a directory is a CTF trace"
-            )
-        }
-    }))
-}
-
-/// Refuses options that do not shape this format, and asks for those that it needs.
-fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
-    use To::{Chrome, Cpel, Csv, Ctf2, Ctf18, CtfRfc, Elog, Jsonl, Perfetto, Rrd};
-    let with_tracks = &[Perfetto, Chrome, Cpel, Elog, Rrd];
-    let traces = &[Ctf18, Ctf2, CtfRfc];
-    let options: &[(&str, bool, &[To])] = &[
-        ("--track", args.track.is_some(), with_tracks),
-        ("--slice", !args.slice.is_empty(), &[Perfetto, Chrome]),
-        ("--counter", !args.counter.is_empty(), &[Perfetto, Chrome]),
-        ("--flow", !args.flow.is_empty(), &[Perfetto, Chrome]),
-        ("--times", args.times != Times::Number, &[Jsonl, Csv]),
-        ("--text", args.text, &[Cpel]),
-        ("--datum", args.datum.is_some(), &[Cpel]),
-        (
-            "--byte-order",
-            args.byte_order.is_some(),
-            &[Cpel, Ctf18, Ctf2, CtfRfc],
-        ),
-        ("--packed", args.packed, traces),
-        ("--packet-size", args.packet_size.is_some(), traces),
-        ("--separate", args.separate, traces),
-        ("--compress", args.compress.is_some(), &[CtfRfc]),
-        ("--encrypt", args.encrypt, &[CtfRfc]),
-        ("--plain-metadata", args.plain_metadata, &[CtfRfc]),
-        ("--index", args.index, &[Ctf18, Ctf2]),
-        ("--checksum", args.checksum.is_some(), &[CtfRfc]),
-        ("--ticks", args.ticks.is_some(), &[Cpel]),
-        ("--step", args.step.is_some(), &[Rrd]),
-        ("--count", args.count, &[Rrd]),
-        ("--value", args.value.is_some(), &[Rrd]),
-        ("--cf", args.cf.is_some(), &[Rrd]),
-        ("--rows", args.rows.is_some(), &[Rrd]),
-        ("--format", args.format.is_some(), &[Rrd]),
-    ];
-    refuse_foreign(options, &to)?;
-    if to == Chrome && args.flow.len() > 1 {
-        let problem = "an event of chrome has room for one flow: give `--flow` once";
-        return Err(Failure::Usage(format!("error: {problem}")));
-    }
-    Ok(())
-}
-
-/// Refuses what cannot be written, before it takes any time.
-fn refuse_output(args: &Convert, to: To) -> Result<(), Failure> {
-    let output = &args.output;
-    let is_directory = is_directory(to);
-    if is_directory && !is_stdout(output) {
-        return crate::directory::refuse_there(output, args.force);
-    }
-    if !is_stdout(output) {
-        return refuse_file(output, args.force);
-    }
-    if is_directory || matches!(to, To::Cpel | To::Elog | To::Rrd) {
-        let problem = "this format cannot be written to standard output";
-        return Err(Failure::Usage(format!(
-            "error: {problem}\nhint: specify a file with `-o`"
-        )));
-    }
-    if matches!(to, To::Perfetto | To::Arrow) && io::stdout().is_terminal() {
-        return Err(Failure::Usage(
-            "error: binary data is not written to a terminal\nhint: specify a file with `-o`, or a pipe behind kymo"
-                .to_string(),
-        ));
-    }
-    Ok(())
-}
-
-/// Refuses a file as output that was found below a path, or is a part of a recording: what a run has
-/// written would be the input of the next one. A file that is named as input may be replaced.
-fn refuse_found_input(args: &Convert, to: To, of: &[AnyRecording]) -> Result<(), Failure> {
-    let output = &args.output;
-    if is_stdout(output) || is_directory(to) {
-        return Ok(());
-    }
-    let Ok(real) = output.canonicalize() else {
-        return Ok(());
-    };
-    let is_it = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == real);
-    match args.input.paths.iter().any(is_it) {
-        true => Ok(()),
-        false => crate::directory::refuse_inputs(output, of),
-    }
-}
-
-/// How an output is opened.
-fn opens_with(output: &Path, to: To) -> String {
-    let path = output.display();
-    match to {
-        To::Perfetto | To::Chrome => {
-            "open it in https://ui.perfetto.dev, or with `kymo view`".to_string()
-        }
-        To::Jsonl | To::Csv => format!("`head {path}` shows how it begins"),
-        To::Rrd => format!("`kymo graph {path} -o graph.png` draws it"),
-        To::Parquet | To::Arrow => "DuckDB, pandas, polars and Spark read it".to_string(),
-        To::Cpel | To::Elog | To::Ctf18 | To::Ctf2 | To::CtfRfc => {
-            format!("`kymo print {path}` prints it")
-        }
-    }
-}
-
-/// Whether the output is a directory.
-fn is_directory(to: To) -> bool {
-    to == To::Parquet || ctf::dialect(to).is_some()
-}
-
-fn ends_in_slash(output: &Path) -> bool {
-    output.as_os_str().as_encoded_bytes().ends_with(b"/")
-}
-
-fn is_stdout(output: &Path) -> bool {
-    output == Path::new("-")
+    Ok(match job.outcome {
+        Outcome::Good => written,
+        outcome => outcome,
+    })
 }
 
 /// Why the output is not written.
@@ -314,10 +134,51 @@ struct Job<'a> {
     args: &'a Convert,
     terminal: &'a Terminal,
     inputs: &'a Inputs,
-    filter: &'a Filter,
+    filter: Filter,
+    wanted: Wanted,
+    /// Whether it was said already why no event may be found.
+    is_explained: bool,
+    /// What opening the inputs has shown.
+    outcome: Outcome,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// What `args` ask of recordings, which are open. Reports damage of these.
+    fn new(
+        args: &'a Convert,
+        to: To,
+        inputs: &'a Inputs,
+        terminal: &'a Terminal,
+    ) -> Result<Self, Failure> {
+        refuse_found_input(args, to, &inputs.recordings)?;
+        let wanted = Wanted::new(&args.selection, inputs.gmt);
+        let filter = wanted.filter(&inputs.recordings, terminal)?;
+        let is_explained = wanted.warn(inputs, &filter, terminal);
+        let outcome = report_opening_faults(inputs, terminal);
+        Ok(Self {
+            args,
+            terminal,
+            inputs,
+            filter,
+            wanted,
+            is_explained,
+            outcome,
+        })
+    }
+
+    /// Whether damage that was found already ends the work.
+    fn is_refused(&self) -> bool {
+        self.args.work.strict && self.outcome != Outcome::Good
+    }
+
+    /// How times are shown in warnings.
+    fn wall(&self) -> WallOptions {
+        WallOptions {
+            gmt: self.inputs.gmt,
+            ..WallOptions::default()
+        }
+    }
+
     /// What events mean on a time line.
     fn binding(&self) -> Result<TrackBinding, Failure> {
         let args = self.args;
@@ -352,6 +213,7 @@ impl Job<'_> {
             terminal,
             inputs,
             filter,
+            ..
         } = self;
         let bytes = total_bytes(&inputs.recordings);
         match is_stdout(&args.output) {
@@ -359,7 +221,7 @@ impl Job<'_> {
             false => terminal.show_progress(bytes),
         }
         let progress = |bytes| terminal.advance(bytes);
-        let select = Watched::new(&inputs.recordings, filter, &progress, None);
+        let select = Watched::new(&inputs.recordings, &filter, &progress, None);
         let options = pipeline::Options {
             threads: threads(&args.work),
             ..pipeline::Options::default()
@@ -378,14 +240,8 @@ impl Job<'_> {
         }
     }
 
-    /// How the program ends. If no event was found, and nothing else says why, `unexplained` warns of it.
-    fn ended(
-        &self,
-        done: Result<Summary, Stop>,
-        unexplained: Option<&Wanted>,
-        outcome: Outcome,
-        opens_with: &str,
-    ) -> Result<Outcome, Failure> {
+    /// How the program ends. Warns if no event was found and nothing else says why.
+    fn ended(&self, done: Result<Summary, Stop>, opens_with: &str) -> Result<Outcome, Failure> {
         let (args, terminal) = (self.args, self.terminal);
         if let Ok(summary) = &done
             && !summary.discarded.is_empty()
@@ -398,16 +254,14 @@ impl Job<'_> {
                 return Ok(Outcome::Damage);
             }
         }
-        if let Some(wanted) = unexplained
-            && matches!(&done, Ok(summary) if summary.events == 0)
-        {
-            wanted.warn_of_none(&self.inputs.recordings, terminal);
+        if !self.is_explained && matches!(&done, Ok(summary) if summary.events == 0) {
+            (self.wanted).warn_of_none(&self.inputs.recordings, terminal);
         }
         if done.is_ok() && !is_stdout(&args.output) {
             terminal.wrote(&args.output, opens_with);
         }
         match done {
-            Ok(Summary { faults: 0, .. }) => Ok(outcome),
+            Ok(Summary { faults: 0, .. }) => Ok(self.outcome),
             Ok(_) | Err(Stop::Damage) => Ok(Outcome::Damage),
             Err(Stop::Failure(failure)) => Err(failure),
         }
@@ -499,10 +353,11 @@ impl Job<'_> {
             let clock = args
                 .ticks
                 .or_else(|| (!has_own_times).then_some(NANOSECONDS));
-            let cut = Cut::new(order.unwrap_or(log.byte_order()), clock, wall);
-            let losses = Arc::clone(cut.losses());
-            let done = self.gather(cut, |cut, mut out| cut.write(only, &mut out));
-            return self.reported(done, &losses);
+            let cut = Cut::new(order.unwrap_or(log.byte_order()), clock);
+            let done = self.gather(Pieces::new(wall), |pieces, mut out| {
+                cut.write(&pieces, only, &mut out)
+            });
+            return self.reported(done, cut.losses());
         }
         let keep = match &args.datum {
             Some(field) => Keep::Datum(field.clone()),

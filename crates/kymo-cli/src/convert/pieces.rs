@@ -3,13 +3,12 @@
 use std::io;
 
 use kymo::convert::Pieces;
-use kymo::show::WallOptions;
 use kymo_io::{Access, Bytes};
 use kymo_model::Recording;
 
-use super::{Job, is_stdout, refuse_found_input};
+use super::{Job, is_stdout};
 use crate::args::convert::{Convert, To};
-use crate::open::{Wanted, report_opening_faults, whole_inputs};
+use crate::open::whole_inputs;
 use crate::outputs::refuse_file;
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -26,31 +25,16 @@ pub(crate) fn cut_pieces(args: &Convert, terminal: &Terminal) -> Result<Outcome,
         return Err(Failure::Usage(problem.to_owned()));
     };
     // As any output that is one file.
-    refuse_found_input(args, To::Cpel, &inputs.recordings)?;
-    let wanted = Wanted::new(&args.selection, inputs.gmt);
-    let filter = wanted.filter(&inputs.recordings, terminal)?;
-    let is_explained = wanted.warn(&inputs, &filter, terminal);
-    let outcome = report_opening_faults(&inputs, terminal);
-    if args.work.strict && outcome != Outcome::Good {
-        return Ok(outcome);
+    let job = Job::new(args, To::Cpel, &inputs, terminal)?;
+    if job.is_refused() {
+        return Ok(job.outcome);
     }
     let path = only.path();
     let bytes = Bytes::open(path, Access::Sequential)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-    let job = Job {
-        args,
-        terminal,
-        inputs: &inputs,
-        filter: &filter,
-    };
-    let wall = WallOptions {
-        gmt: inputs.gmt,
-        ..WallOptions::default()
-    };
-    let done = job.gather(Pieces::new(wall), |pieces, mut out| {
+    let done = job.gather(Pieces::new(job.wall()), |pieces, mut out| {
         pieces.write(only, &bytes, &mut out)
     });
-    let unexplained = (!is_explained).then_some(&wanted);
     let opens_with = format!("`kymo print {}` prints it", args.output.display());
-    job.ended(done, unexplained, outcome, &opens_with)
+    job.ended(done, &opens_with)
 }

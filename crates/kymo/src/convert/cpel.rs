@@ -16,6 +16,7 @@
 
 mod cut;
 mod datums;
+mod plan;
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
@@ -34,120 +35,20 @@ use kymo_model::{Chunk, Event, EventClass, Fault, FieldId, Recording, Value};
 use kymo_text::Line;
 use kymo_time::{NANOS_PER_SECOND, Timestamp};
 
-pub use self::cut::{Cut, Numbers, is_cut};
-use self::datums::{Datums, How};
-use super::binding::{TrackBinding, UnknownField};
+pub use self::cut::{Cut, is_cut};
+use self::datums::How;
 use super::losses::{Loss, Losses, Times};
 use super::text::{FieldPlan, FieldText, TextPlan, format_of, without_zeros};
 use super::timeline::Timeline;
 use crate::AnyRecording;
-use crate::filter::{FieldNames, name_of};
+use crate::filter::name_of;
 use crate::pipeline::{Row, RowBuffers};
 use crate::show::table::Table;
 use crate::show::{LossReporter, Message, Renderer, Sink, WallOptions};
 use crate::timeline::Filler;
 use crate::tracks::text_of;
 
-/// What is kept of the fields of an event.
-#[derive(Clone, Debug)]
-pub enum Keep {
-    /// Of CPEL and Gist files the datum with its format, of others the text.
-    Own,
-    /// All fields, as text.
-    Text,
-    /// One of them.
-    Datum(FieldNames),
-}
-
-/// How files are written.
-#[derive(Clone, Debug)]
-pub struct CpelOptions {
-    /// What is kept.
-    pub keep: Keep,
-    /// The field whose values are tracks; by default, tracks are those of an event log, and otherwise
-    /// streams.
-    pub track: Option<FieldNames>,
-    /// The order of the bytes of numbers.
-    pub order: ByteOrder,
-    /// Ticks in a second. Of fewer than [`LEAST_PER_SECOND`](kymo_cpel::clock::LEAST_PER_SECOND)
-    /// readers must be informed, since they take so small a number for ticks in a microsecond.
-    pub clock: NonZeroU32,
-}
-
-/// What is read of the events of some recordings.
-#[derive(Debug)]
-pub struct CpelPlan {
-    options: CpelOptions,
-    binding: TrackBinding,
-    /// Unless a field is kept.
-    datums: Option<Datums>,
-}
-
-impl CpelPlan {
-    /// Binds options to recordings.
-    ///
-    /// # Errors
-    ///
-    /// A field that no event has.
-    pub fn new(options: CpelOptions, of: &[AnyRecording]) -> Result<Self, UnknownField> {
-        let (datum, datums) = match &options.keep {
-            Keep::Own => (None, Some(Datums::new(of, false))),
-            Keep::Text => (None, Some(Datums::new(of, true))),
-            Keep::Datum(field) => (Some(field), None),
-        };
-        let binding = TrackBinding::of_value("--datum", options.track.as_ref(), false, datum, of)?;
-        let binding = match &datums {
-            None => binding,
-            Some(datums) => binding.with_fields(of, |recording, class| {
-                let own = datums.of(recording, class);
-                let shown = of[recording].is_log().then(|| {
-                    let class = &of[recording].event_classes()[class];
-                    shown_of_log(class, own)
-                });
-                shown.flatten().into_iter().collect()
-            }),
-        };
-        Ok(Self {
-            options,
-            binding,
-            datums,
-        })
-    }
-
-    /// The value that is kept of an event.
-    #[inline]
-    fn value<'v>(&self, row: &Row<'v>, of: &AnyRecording) -> Value<'v> {
-        if self.is_text(of) {
-            // It begins with a blank, if there is any.
-            return Value::Text(row.text.get(1..).unwrap_or_default());
-        }
-        match self.datums {
-            Some(_) => {
-                let (recording, class) = (row.message.recording, row.message.class);
-                // If the class does not have the field, the column does not exist.
-                row.values
-                    .get(self.binding.plan().first_added(recording, class))
-            }
-            None => self.binding.value(row).unwrap_or(Value::Missing),
-        }
-    }
-
-    /// Whether all fields of the events of a recording are written as text.
-    fn is_text(&self, of: &AnyRecording) -> bool {
-        self.datums.is_some() && !of.is_log()
-    }
-}
-
-/// The field of the events of a log that is kept: the text that they show, or a datum that stays what it is.
-fn shown_of_log(class: &EventClass, own: Option<&How>) -> Option<FieldId> {
-    let name = match own {
-        Some(How::Number(_) | How::String(_)) => "datum",
-        Some(How::Text) | None => "text",
-    };
-    let mut fields = class.schema.fields().iter().zip(0..);
-    let field = fields.find(|(field, _)| field.name.as_deref() == Some(name));
-    field.map(|(_, position)| FieldId(position))
-}
+pub use plan::{CpelOptions, CpelPlan, Keep};
 
 /// Writes a recording that is an event log as a CPEL file without looking at its events one by one:
 /// a CPEL file is copied with all that is in it, in its own byte order unless one is asked for; of

@@ -1,24 +1,53 @@
 //! Some of the events of one file, with everything else that is in it, where events are pieces of the file that can go:
-//! databases, captures of collectd, counters of maps.
+//! databases, captures of collectd, counters of maps, [event logs](super::cpel::Cut).
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use foldhash::fast::RandomState;
-use kymo_model::FieldId;
+use kymo_model::{Chunk, Event, Fault, FieldId};
 use kymo_text::Line;
 
-use super::cpel::Numbers;
 use crate::AnyRecording;
-use crate::pipeline::RowRun;
-use crate::show::{LossReporter, Sink, WallOptions};
+use crate::pipeline::{RowBuffers, RowRun};
+use crate::show::{LossReporter, Renderer, Sink, WallOptions};
 
 /// Gathers which events of one file stay, a bit for each.
 #[derive(Debug)]
 pub struct Pieces {
     loss_reporter: LossReporter,
-    /// By stream and chunk, a bit for each number.
-    kept: HashMap<(usize, usize), Vec<u64>, RandomState>,
+    /// By stream and chunk.
+    kept: HashMap<(usize, usize), Bits, RandomState>,
+}
+
+/// A set of numbers, a bit for each.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bits(Vec<u64>);
+
+impl Bits {
+    pub(super) fn insert(&mut self, number: u64) {
+        let word = (number / 64) as usize;
+        if word >= self.0.len() {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (number % 64);
+    }
+
+    pub(super) fn contains(&self, number: u64) -> bool {
+        let word = self.0.get((number / 64) as usize);
+        word.is_some_and(|word| word & 1 << (number % 64) != 0)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u64> {
+        (0_u64..).zip(&self.0).flat_map(|(place, &word)| {
+            let bits = (0..64).filter(move |bit| word & 1 << bit != 0);
+            bits.map(move |bit| place * 64 + bit)
+        })
+    }
 }
 
 impl Pieces {
@@ -72,18 +101,14 @@ impl Pieces {
     }
 
     fn contains(&self, stream: usize, chunk: usize, number: u64) -> bool {
-        let words = self.kept.get(&(stream, chunk));
-        let word = words.and_then(|words| words.get((number / 64) as usize));
-        word.is_some_and(|word| word & 1 << (number % 64) != 0)
+        let kept = self.kept.get(&(stream, chunk));
+        kept.is_some_and(|kept| kept.contains(number))
     }
 
     /// All that stay, in no order.
-    fn places(&self) -> impl Iterator<Item = (usize, usize, u64)> {
-        self.kept.iter().flat_map(|(&(stream, chunk), words)| {
-            let numbers = (0_u64..).zip(words).flat_map(|(place, &word)| {
-                let bits = (0..64).filter(move |bit| word & 1 << bit != 0);
-                bits.map(move |bit| place * 64 + bit)
-            });
+    pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize, u64)> {
+        self.kept.iter().flat_map(|(&(stream, chunk), kept)| {
+            let numbers = kept.iter();
             numbers.map(move |number| (stream, chunk, number))
         })
     }
@@ -109,19 +134,38 @@ impl Sink for Pieces {
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        let words = self.kept.entry((run.stream, run.chunk)).or_default();
+        let kept = self.kept.entry((run.stream, run.chunk)).or_default();
         let numbers = run.buffers.numbers.iter().skip(run.first);
         for &number in numbers.take(run.entries.len()) {
-            let word = (number / 64) as usize;
-            if word >= words.len() {
-                words.resize(word + 1, 0);
-            }
-            words[word] |= 1 << (number % 64);
+            kept.insert(number);
         }
         true
     }
 
     fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
         Some(&mut self.loss_reporter)
+    }
+}
+
+/// Keeps the number of each event in its chunk.
+#[derive(Debug, Default)]
+pub struct Numbers(Vec<u64>);
+
+impl Renderer for Numbers {
+    fn chunk(&mut self, _: usize, _: &AnyRecording, _: &Chunk) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    #[inline]
+    fn event<E: Event>(&mut self, event: &E, _out: &mut Line) -> Result<(), Fault> {
+        self.0.push(event.number());
+        Ok(())
+    }
+
+    fn take_rows(&mut self) -> RowBuffers {
+        RowBuffers {
+            numbers: std::mem::take(&mut self.0),
+            ..RowBuffers::default()
+        }
     }
 }
