@@ -5,6 +5,7 @@ mod values;
 
 use kymo_machine::{ByteOrder, FloatOrder, Machine};
 use kymo_text::Line;
+use kymo_text::json::Writer;
 
 use crate::args::machine::{Command, Float, List};
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -55,28 +56,24 @@ fn list_text(machine: &Machine, out: &mut Line) {
 }
 
 fn list_json(machine: &Machine, out: &mut Line) {
-    let names: Vec<_> = machine
-        .aliases()
-        .iter()
-        .map(|alias| format!("\"{alias}\""))
-        .collect();
-    // Names are plain: nothing in them is escaped.
-    let line = format!(
-        "{{\"machine\":\"{}\",\"aliases\":[{}],\"byte_order\":\"{}\",\"float_order\":\"{}\",\
-         \"long\":{},\"time_t\":{},\"pointer\":{},\"double_align\":{},\
-         \"constant_nan\":\"{:016x}\",\"file_nan\":\"{:016x}\"}}\n",
-        machine.name(),
-        names.join(","),
-        byte_order(machine.byte_order()),
-        float_order(machine.float_order()),
-        machine.long().bytes(),
-        machine.time().bytes(),
-        machine.pointer().bytes(),
-        machine.double_align(),
-        machine.constant_nan(),
-        machine.file_nan(),
-    );
-    out.push(line.as_bytes());
+    let mut json = Writer::default();
+    json.begin_object();
+    json.entry("machine", machine.name());
+    json.begin_list("aliases");
+    for alias in machine.aliases() {
+        json.value(*alias);
+    }
+    json.end_list();
+    json.entry("byte_order", byte_order(machine.byte_order()));
+    json.entry("float_order", float_order(machine.float_order()));
+    json.entry("long", machine.long().bytes() as u64);
+    json.entry("time_t", machine.time().bytes() as u64);
+    json.entry("pointer", machine.pointer().bytes() as u64);
+    json.entry("double_align", machine.double_align());
+    json.entry("constant_nan", &*format!("{:016x}", machine.constant_nan()));
+    json.entry("file_nan", &*format!("{:016x}", machine.file_nan()));
+    json.end_object();
+    out.push(&json.finish());
 }
 
 fn byte_order(order: ByteOrder) -> &'static str {
@@ -104,13 +101,13 @@ fn float(args: &Float, terminal: &Terminal) -> Result<Outcome, Failure> {
             let bits = value.bits.unwrap_or(machine.constant_nan());
             let bytes = machine.double_to_bytes(bits);
             if args.json {
-                out.push(b"{\"machine\":");
-                out.json_string(machine.name().as_bytes());
-                out.push(b",\"value\":");
-                out.json_string(value.text.as_bytes());
-                out.push(b",\"bytes\":\"");
-                push_hex(&bytes, &mut out);
-                out.push(b"\"}\n");
+                let mut json = Writer::default();
+                json.begin_object();
+                json.entry("machine", machine.name());
+                json.entry("value", value.text.as_str());
+                json.entry("bytes", hex(&bytes).as_str());
+                json.end_object();
+                out.push(&json.finish());
             } else {
                 let [first, second] = [&bytes[..4], &bytes[4..]].map(spaced);
                 let line = format!(
@@ -133,8 +130,6 @@ fn spaced(bytes: &[u8]) -> String {
 }
 
 /// Bytes as hexadecimal digits.
-fn push_hex(bytes: &[u8], out: &mut Line) {
-    for byte in bytes {
-        out.push(format!("{byte:02x}").as_bytes());
-    }
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,6 +1,7 @@
 //! `kymo time`.
 
 use kymo_text::Line;
+use kymo_text::json::Writer;
 use kymo_time::{CdTime, CdTimeError};
 
 use crate::args::time::Time;
@@ -83,14 +84,15 @@ pub(crate) fn run(args: &Time, terminal: &Terminal) -> Result<Outcome, Failure> 
         let time = given.time;
         let (seconds, date) = (time.lossless(), time.rfc3339_nanos());
         if args.json {
-            out.push(b"{\"value\":");
-            out.json_string(given.text.as_bytes());
-            out.push(b",\"cdtime\":");
-            out.decimal(time.ticks());
-            // Nothing in these is escaped.
-            out.push(format!(",\"seconds\":\"{seconds}\",\"ns\":").as_bytes());
-            out.decimal(time.to_nanos());
-            out.push(format!(",\"rfc3339\":\"{date}\"}}\n").as_bytes());
+            let mut json = Writer::default();
+            json.begin_object();
+            json.entry("value", given.text.as_str());
+            json.entry("cdtime", time.ticks());
+            json.entry("seconds", seconds.as_str());
+            json.entry("ns", time.to_nanos());
+            json.entry("rfc3339", date.as_str());
+            json.end_object();
+            out.push(&json.finish());
             continue;
         }
         if position > 0 {

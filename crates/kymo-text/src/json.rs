@@ -1,4 +1,4 @@
-//! Reading of JSON as it comes: nothing is built, values are asked for one after the other.
+//! JSON as it comes: nothing is built. Values are asked for, or [written](Writer), one after the other.
 //!
 //! ```
 //! use kymo_text::json::Reader;
@@ -17,7 +17,11 @@
 //! assert_eq!(list, Some(&b"[1, 2]"[..]));
 //! ```
 
+mod writer;
+
 use std::borrow::Cow;
+
+pub use writer::{Value, Writer};
 
 /// How deep arrays and objects may lie within each other.
 const MOST_DEPTH: usize = 1 << 16;

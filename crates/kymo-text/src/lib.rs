@@ -10,7 +10,7 @@
 //!   [`Line::shortest`] as few digits as read back the same;
 //! * text: [`Line::c_string`] as a C string literal, [`Line::json_string`] as JSON.
 //!
-//! Errors in small languages are drawn by [`diagnostic`]; [`json`] reads JSON.
+//! Errors in small languages are drawn by [`diagnostic`]; [`json`] reads and writes JSON.
 //!
 //! ```
 //! use kymo_text::Line;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use kymo::analysis::{
     Breakdown, CallTree, CallTreeQuery, Error, EventPattern, GroupBy, Histogram, Latency,
-    LatencyQuery, Options, PairBy, Sort, StackTree, StatesQuery, Track, TrackBy,
+    LatencyQuery, Options, PairBy, Sort, StackTree, StatesQuery, Track, TrackBy, Whole,
 };
 use kymo::filter::{FieldNames, Filter, FilterError};
 use kymo::pipeline::{Watched, Window};
@@ -164,11 +164,12 @@ impl AnalysisQuery {
         };
         match &self.kind {
             Kind::Latency(query, by) => {
-                let mut breakdown = by.clone().map(Breakdown::table);
-                let latency = match &mut breakdown {
-                    Some(by) => Latency::with_breakdown(recordings, &select, query, &options, by),
-                    None => Latency::new(recordings, &select, query, &options),
+                let by = by.clone().map(Breakdown::table);
+                let feed = &mut Whole {
+                    recordings,
+                    select: &select,
                 };
+                let latency = Latency::of_feed(feed, query, &options, &mut by.unwrap_or_default());
                 let mut latency = latency.map_err(shown)?;
                 if let Some(groups) = &mut latency.groups {
                     groups.keep_top(MOST_GROUPS);

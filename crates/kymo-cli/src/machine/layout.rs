@@ -8,9 +8,10 @@ use kymo_machine::Machine;
 use kymo_machine::layout::{CType, Layout, Member, Place, Struct, parse};
 use kymo_text::Line;
 use kymo_text::diagnostic::Diagnostic;
+use kymo_text::json::Writer;
 
 use super::values::{Values, bytes};
-use super::{push_hex, spaced};
+use super::{hex, spaced};
 use crate::args::machine::Layout as Args;
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -60,7 +61,7 @@ pub(super) fn run(args: &Args, terminal: &Terminal) -> Result<Outcome, Failure> 
             bytes: bytes.as_deref(),
         };
         match args.json {
-            true => shown.json(&mut out),
+            true => out.push(&shown.json()),
             false => shown.text(&mut out),
         }
     }
@@ -132,23 +133,21 @@ impl Shown<'_> {
     }
 
     /// One object.
-    fn json(&self, out: &mut Line) {
+    fn json(&self) -> Vec<u8> {
         let kind = match self.description.is_union {
             true => "union",
             false => "struct",
         };
-        out.push(format!("{{\"{kind}\":").as_bytes());
-        out.json_string(self.description.name.as_bytes());
-        out.push(b",\"machine\":");
-        out.json_string(self.machine.name().as_bytes());
-        out.push_byte(b',');
-        whole_json(self.description, self.layout, 0, out);
+        let mut json = Writer::default();
+        json.begin_object();
+        json.entry(kind, &*self.description.name);
+        json.entry("machine", self.machine.name());
+        whole_json(self.description, self.layout, 0, &mut json);
         if let Some(bytes) = self.bytes {
-            out.push(b",\"bytes\":\"");
-            push_hex(bytes, out);
-            out.push_byte(b'"');
+            json.entry("bytes", hex(bytes).as_str());
         }
-        out.push(b"}\n");
+        json.end_object();
+        json.finish()
     }
 }
 
@@ -176,48 +175,34 @@ fn row(offset: u64, size: u64, level: usize, what: &str, out: &mut Line) {
     out.push(format!("{offset:>12}{size:>12}  {:indent$}{what}\n", "").as_bytes());
 }
 
-/// Writes the facts about a struct as a whole and about its members, in JSON.
-fn whole_json(description: &Struct, layout: &Layout, start: u64, out: &mut Line) {
-    let Layout {
-        size,
-        align,
-        padding,
-        ..
-    } = layout;
-    let numbers = format!("\"size\":{size},\"align\":{align},\"padding_behind\":{padding}");
-    out.push(numbers.as_bytes());
-    out.push(b",\"members\":[");
-    for (at, (member, place)) in description.members.iter().zip(&layout.members).enumerate() {
-        out.push(if at == 0 { b"{" } else { b",{" });
-        member_json(member, place, start, out);
-        out.push_byte(b'}');
+/// Writes the facts about a struct as a whole and about its members.
+fn whole_json(description: &Struct, layout: &Layout, start: u64, json: &mut Writer) {
+    json.entry("size", layout.size);
+    json.entry("align", layout.align);
+    json.entry("padding_behind", layout.padding);
+    json.begin_list("members");
+    for (member, place) in description.members.iter().zip(&layout.members) {
+        json.begin_object();
+        member_json(member, place, start, json);
+        json.end_object();
     }
-    out.push_byte(b']');
+    json.end_list();
 }
 
-fn member_json(member: &Member, place: &Place, start: u64, out: &mut Line) {
-    out.push(b"\"name\":");
-    out.json_string(member.name.as_bytes());
+fn member_json(member: &Member, place: &Place, start: u64, json: &mut Writer) {
+    json.entry("name", &*member.name);
     let (name, counts) = type_name(&member.ctype);
-    out.push(b",\"type\":");
-    out.json_string(format!("{name}{counts}").as_bytes());
+    json.entry("type", &*format!("{name}{counts}"));
     let offset = start + place.offset;
-    let Place {
-        size,
-        align,
-        padding,
-        ..
-    } = place;
-    out.push(
-        format!(
-            ",\"offset\":{offset},\"size\":{size},\"align\":{align},\"padding_before\":{padding}"
-        )
-        .as_bytes(),
-    );
+    json.entry("offset", offset);
+    json.entry("size", place.size);
+    json.entry("align", place.align);
+    json.entry("padding_before", place.padding);
     if let (Some(inner), Some(layout)) = (inner(&member.ctype), &place.nested) {
-        out.push(b",\"element\":{");
-        whole_json(inner, layout, offset, out);
-        out.push_byte(b'}');
+        json.key("element");
+        json.begin_object();
+        whole_json(inner, layout, offset, json);
+        json.end_object();
     }
 }
 

@@ -9,7 +9,8 @@ use kymo_io::in_order;
 use kymo_rrd::fault::Finding;
 use kymo_rrd::file::check::{self, Report};
 use kymo_rrd::{Source, file::portable, file::rrd4j, is_database};
-use kymo_text::{Line, visible};
+use kymo_text::json::Writer;
+use kymo_text::visible;
 
 use super::files::Searched;
 use super::{open, read, report, report_unread, report_unwritten, whole, write_new};
@@ -31,7 +32,7 @@ enum Done {
     Judged {
         is_damaged: bool,
         /// What is printed.
-        text: Line,
+        text: Vec<u8>,
     },
     /// It is not a database.
     NoDatabase,
@@ -105,7 +106,7 @@ pub(super) fn check(args: &Check, terminal: &Terminal) -> Result<Outcome, Failur
                     true => tally.damaged += 1,
                     false => tally.whole += 1,
                 }
-                terminal.write(text.as_bytes())?;
+                terminal.write(&text)?;
             }
             Ok(Done::NoDatabase) => tally.no_database += 1,
             Err(error) => {
@@ -134,14 +135,13 @@ fn judge(job: &Job, args: &Check, now: Option<i64>) -> io::Result<Done> {
     }
     let report = check::check(&bytes, args.machine, now);
     let (form, name) = form(&bytes, &report);
-    let mut out = Line::new();
-    match args.json {
-        true => json(&job.path, name, &report, &mut out),
-        false => out.push(text(&job.path, &form, &report).as_bytes()),
-    }
+    let text = match args.json {
+        true => json(&job.path, name, &report),
+        false => text(&job.path, &form, &report).into_bytes(),
+    };
     Ok(Done::Judged {
         is_damaged: report.is_damaged(),
-        text: out,
+        text,
     })
 }
 
@@ -176,55 +176,29 @@ fn text(path: &Path, form: &str, report: &Report) -> String {
 }
 
 /// An object on a line.
-fn json(path: &Path, form: &str, report: &Report, out: &mut Line) {
-    out.push(b"{\"file\":");
-    out.json_string(path.as_os_str().as_encoded_bytes());
-    out.push(b",\"damaged\":");
-    out.push(if report.is_damaged() {
-        b"true"
-    } else {
-        b"false"
-    });
-    out.push(b",\"form\":");
-    out.json_string(form.as_bytes());
-    out.push(b",\"machine\":");
-    match &report.detection {
-        Some(detection) => out.json_string(detection.machine.name().as_bytes()),
-        None => out.push(b"null"),
+fn json(path: &Path, form: &str, report: &Report) -> Vec<u8> {
+    let mut json = Writer::default();
+    json.begin_object();
+    json.entry("file", path.as_os_str().as_encoded_bytes());
+    json.entry("damaged", report.is_damaged());
+    json.entry("form", form);
+    let detection = report.detection.as_ref();
+    json.entry("machine", detection.map(|found| found.machine.name()));
+    json.begin_list("findings");
+    for Finding { severity, error } in report.findings.iter() {
+        json.begin_object();
+        json.entry("severity", severity.as_str());
+        json.entry("field", error.field.as_str());
+        json.entry("offset", error.offset);
+        json.entry("found", error.found.as_str());
+        json.entry("expected", error.expected.as_str());
+        json.entry("cause", error.cause.as_deref());
+        json.end_object();
     }
-    out.push(b",\"findings\":[");
-    for (index, finding) in report.findings.iter().enumerate() {
-        if index > 0 {
-            out.push_byte(b',');
-        }
-        json_finding(finding, out);
-    }
-    out.push(b"],\"more_findings\":");
-    out.decimal(report.findings.not_kept());
-    out.push(b"}\n");
-}
-
-fn json_finding(finding: &Finding, out: &mut Line) {
-    let error = &finding.error;
-    out.push(b"{\"severity\":");
-    out.json_string(finding.severity.as_str().as_bytes());
-    out.push(b",\"field\":");
-    out.json_string(error.field.as_bytes());
-    out.push(b",\"offset\":");
-    match error.offset {
-        Some(offset) => out.decimal(offset),
-        None => out.push(b"null"),
-    }
-    for (key, text) in [("found", &error.found), ("expected", &error.expected)] {
-        out.push(format!(",\"{key}\":").as_bytes());
-        out.json_string(text.as_bytes());
-    }
-    out.push(b",\"cause\":");
-    match &error.cause {
-        Some(cause) => out.json_string(cause.as_bytes()),
-        None => out.push(b"null"),
-    }
-    out.push_byte(b'}');
+    json.end_list();
+    json.entry("more_findings", report.findings.not_kept());
+    json.end_object();
+    json.finish()
 }
 
 /// Writes what can be kept of a file.

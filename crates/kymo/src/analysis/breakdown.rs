@@ -13,7 +13,7 @@ use super::records::Records;
 use super::run::{Extra, Occurrence, Role};
 use super::series::{Series, SeriesSink};
 use super::states::Sort;
-use super::text::{duration, float_json, in_unit, number_json, percent, some_in_unit, unit_of};
+use super::text::{duration, in_unit, percent, some_in_unit, unit_of};
 use crate::AnyRecording;
 use crate::filter::FieldNames;
 use crate::report::{Json, Style, Table};
@@ -360,17 +360,15 @@ impl GroupTable {
     /// The key `groups`: each with `by` (its values), `count`, `total`, `mean`, `deviation`, `min`, `p50`,
     /// `p95`, `p99`, `max`, `max_at`.
     pub(super) fn to_json(&self, json: &mut Json) {
-        json.key("groups");
-        json.begin_array();
+        json.begin_list("groups");
         for row in &self.rows {
             json.begin_object();
             by_json(self.titles.iter().map(String::as_str), &row.values, json);
             distribution_json(&row.of, json);
-            json.key("max_at");
-            json.signed(row.of.max_at);
+            json.entry("max_at", row.of.max_at);
             json.end_object();
         }
-        json.end_array();
+        json.end_list();
     }
 
     /// A table; `total` is all the time there is.
@@ -412,14 +410,13 @@ impl GroupTable {
 /// The keys of durations: `count`, `total`, `mean`, `deviation`, `min`, `p50`, `p95`, `p99`, `max`.
 pub(super) fn distribution_json(of: &Distribution, json: &mut Json) {
     let times = &of.times;
-    number_json("count", times.count(), json);
-    number_json("total", times.total(), json);
-    float_json("mean", times.mean(), json);
-    float_json("deviation", times.deviation(), json);
-    number_json("min", times.min(), json);
+    json.entry("count", times.count());
+    json.entry("total", times.total());
+    json.entry("mean", times.mean());
+    json.entry("deviation", times.deviation());
+    json.entry("min", times.min());
     for (key, thousandths) in PERCENTILES {
-        json.key(key);
-        json.optional_number(of.histogram.percentile(thousandths));
+        json.entry(key, of.histogram.percentile(thousandths));
     }
-    number_json("max", times.max(), json);
+    json.entry("max", times.max());
 }

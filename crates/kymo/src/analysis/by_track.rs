@@ -10,12 +10,12 @@ use kymo_time::Timestamp;
 
 use super::events::Error;
 use super::run::{Analysis, Coverage, Occurrence, Options, Question, SEEN, run};
-use super::text::{percent, times_json, track_json};
+use super::text::{Summary, percent, times_json, track_json};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::name_of;
 use crate::pipeline::Select;
-use crate::report::{Count, Json, Style, Table};
+use crate::report::{Count, Style, Table, begin_report};
 use crate::tracks::{OTHERS, SliceKeys};
 
 /// At most this many pairs of a class and a track are distinguished; others are put on one more track.
@@ -166,36 +166,29 @@ impl TrackStats {
     /// (each with `recording`, `track`, `track_name`, `events`, `first`, `last`, `rate`,
     /// `event_classes`, of which each has `event_class`, `event` and the same counts), `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Json::default();
+        let mut json = begin_report();
         let duration = self.total.duration();
-        json.begin_report();
         self.coverage.begin_json(&mut json);
         times_json(&self.total, duration, &mut json);
-        json.key("tracks");
-        json.begin_array();
+        json.begin_list("tracks");
         for of in &self.tracks {
             json.begin_object();
             track_json(&of.track, &mut json);
-            json.key("events");
-            json.number(of.count.events);
+            json.entry("events", of.count.events);
             times_json(&of.count, duration, &mut json);
-            json.key("event_classes");
-            json.begin_array();
+            json.begin_list("event_classes");
             for class in &of.classes {
                 json.begin_object();
-                json.key("event_class");
-                json.number(class.id);
-                json.key("event");
-                json.text(class.name.as_bytes());
-                json.key("events");
-                json.number(class.count.events);
+                json.entry("event_class", class.id);
+                json.entry("event", class.name.as_bytes());
+                json.entry("events", class.count.events);
                 times_json(&class.count, duration, &mut json);
                 json.end_object();
             }
-            json.end_array();
+            json.end_list();
             json.end_object();
         }
-        json.end_array();
+        json.end_list();
         self.coverage.end_json(&mut json);
         json.end_object();
         json.finish()
@@ -205,15 +198,11 @@ impl TrackStats {
     pub fn to_text(&self, style: &Style) -> Vec<u8> {
         let total = &self.total;
         let duration = total.duration();
-        let mut summary = Table::default();
-        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
-        row("events", style.count(self.coverage.events));
-        row("begins", style.optional_time(total.first));
-        row("ends", style.optional_time(total.last));
-        row("events/s", style.rate(total.rate(duration)));
-        row("tracks", style.count(self.tracks.len() as u64));
-        self.coverage.rows(style, &mut row);
-        let mut text = summary.align(&[false, false]);
+        let mut summary = Summary::new(style);
+        summary.count("events", self.coverage.events);
+        summary.times(total);
+        summary.count("tracks", self.tracks.len() as u64);
+        let mut text = summary.finish(&self.coverage, false);
         if !self.tracks.is_empty() {
             let mut table = Table::default();
             let title = format!("{} / event class", self.title);

@@ -2,24 +2,19 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::hash::BuildHasher;
 
-use foldhash::fast::RandomState;
-use kymo_model::Recording;
-
+use super::calls::{CallKeys, MOST_DEPTH, MOST_OPEN, call_roles, key_fields};
 use super::events::{Error, EventPattern};
-use super::profile::MOST_DEPTH;
 use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Question, run};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
-use crate::filter::{FieldNames, name_of};
+use crate::filter::FieldNames;
 use crate::pipeline::{Select, Window};
-use crate::tracks::{Fields, Interner, Key, OpenSlices, RowKey, SliceKeys};
+use crate::tracks::{OpenSlices, RowKey};
+use foldhash::fast::RandomState;
 
 /// Nodes of a tree; calls that would need more are not counted.
 const MOST_NODES: usize = 1 << 18;
-/// Calls that are open on all tracks.
-const MOST_OPEN: usize = 1 << 20;
 
 /// Which events are calls.
 #[derive(Clone, Debug)]
@@ -103,8 +98,7 @@ struct Frame {
 
 struct Work {
     within: (i64, i64),
-    class_keys: Option<Vec<Vec<u32>>>,
-    keys: Interner<Key>,
+    keys: CallKeys,
     nodes: Vec<Node>,
     numbers: HashMap<(Caller, u32), u32, RandomState>,
     open: OpenSlices<Frame>,
@@ -119,8 +113,7 @@ impl Work {
     fn new(within: Window) -> Self {
         Self {
             within: (within.begin.as_nanos(), within.end.as_nanos()),
-            class_keys: None,
-            keys: Interner::default(),
+            keys: CallKeys::default(),
             nodes: Vec::new(),
             numbers: HashMap::default(),
             open: OpenSlices::new(MOST_OPEN, MOST_DEPTH),
@@ -131,36 +124,8 @@ impl Work {
         }
     }
 
-    fn by_class(&mut self, recordings: &[AnyRecording]) {
-        let keys = recordings.iter().map(|of| {
-            let classes = of.event_classes().iter();
-            let number = |class| {
-                let name = name_of(class).as_bytes();
-                let hash = self.keys.hasher().hash_one(name);
-                let is_it = |known: &Key| matches!(known, Key::Text(known) if **known == *name);
-                self.keys
-                    .number(hash, is_it, || (Key::Text(name.into()), name.len()))
-            };
-            classes.map(number).collect()
-        });
-        self.class_keys = Some(keys.collect());
-    }
-
-    fn number(&mut self, key: RowKey<'_>) -> u32 {
-        let hash = key.hash(0, self.keys.hasher());
-        let is_it = |known: &Key| key.is(known);
-        self.keys.number(hash, is_it, || {
-            let key = key.key();
-            let bytes = key.byte_size();
-            (key, bytes)
-        })
-    }
-
     fn enter(&mut self, event: &Occurrence<'_>) {
-        let key = match &self.class_keys {
-            Some(keys) => keys[event.recording][event.class],
-            None => self.number(event.begin_key),
-        };
+        let key = self.keys.entered(event);
         let caller = match self.open.on(event.track).last() {
             Some(frame) => Caller::Node(frame.node),
             None => Caller::Track(event.track),
@@ -200,8 +165,7 @@ impl Work {
     }
 
     fn exit(&mut self, track: u32, key: RowKey<'_>, now: i64) {
-        let has_key = self.class_keys.is_none() && !key.is_missing();
-        let wanted = has_key.then(|| self.number(key));
+        let wanted = self.keys.left(key);
         if self.open.end_dropped(track) {
             return;
         }
@@ -307,38 +271,14 @@ impl CallTree {
         query: &CallTreeQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        let roles = match &query.events {
-            Some((enter, exit)) => {
-                let enters = enter.classes(recordings).map_err(Error::Event)?;
-                super::roles(enters, exit.classes(recordings).map_err(Error::Event)?)
-            }
-            None => super::own_roles(recordings, "--enter and --exit")?,
-        };
-        for (of, roles) in recordings.iter().zip(&roles) {
-            let both = roles.iter().position(|role| *role == Some(BEGINS | ENDS));
-            if let Some(class) = both {
-                let name = name_of(&of.event_classes()[class]).to_string();
-                return Err(Error::BothEnds { name });
-            }
-        }
-        let fields = |required| {
-            query.key.as_ref().map(|names| Fields {
-                option: "key",
-                names,
-                required,
-            })
-        };
         let question = Question {
-            roles,
+            roles: call_roles(query.events.as_ref(), recordings)?,
             tracks: &query.tracks,
-            keys: SliceKeys {
-                begin: fields(true),
-                end: fields(false),
-            },
+            keys: key_fields(query.key.as_ref()),
         };
         let mut work = Work::new(query.within);
         if query.key.is_none() {
-            work.by_class(recordings);
+            work.keys.by_class(recordings);
         }
         let (coverage, known) = run(recordings, select, &question, options, &mut work)?;
         let open = work.end_open();
@@ -362,10 +302,7 @@ impl CallTree {
                     Caller::Track(_) => None,
                 },
                 track: place,
-                name: match work.keys.key(node.key) {
-                    Some(key) => key.text(),
-                    None => "(other keys)".to_string(),
-                },
+                name: work.keys.text(node.key),
                 calls: node.calls,
                 total: node.total,
                 own: node.own,

@@ -223,13 +223,13 @@ impl GroupValue {
     /// As JSON: numbers, truth values and texts as such, null where it is missing.
     pub(super) fn to_json(&self, json: &mut Json) {
         match &self.0 {
-            Key::Uint(value) | Key::Array(value) => json.number(*value),
-            Key::Sint(value) => json.signed(*value),
-            Key::Float(bits) => json.float(f64::from_bits(*bits)),
-            Key::Bool(value) => json.value(if *value { "true" } else { "false" }),
-            Key::Text(text) => json.text(text),
+            Key::Uint(value) | Key::Array(value) => json.value(*value),
+            Key::Sint(value) => json.value(*value),
+            Key::Float(bits) => json.value(f64::from_bits(*bits)),
+            Key::Bool(value) => json.value(*value),
+            Key::Text(text) => json.value(&text[..]),
             Key::None | Key::Missing => json.null(),
-            Key::Blob(_) | Key::Several(_) => json.text(self.0.text().as_bytes()),
+            Key::Blob(_) | Key::Several(_) => json.value(self.0.text().as_bytes()),
         }
     }
 }

@@ -10,11 +10,11 @@ use super::events::Error;
 use super::feed::{Feed, Whole};
 use super::group::{GroupBy, GroupValue, Groups, by_json, joined};
 use super::run::{Analysis, Coverage, Occurrence, Options, Question, SEEN, run_feed};
-use super::text::{number_json, percent, times_json};
+use super::text::{Summary, percent, times_json};
 use super::tracks::TrackBy;
 use crate::AnyRecording;
 use crate::pipeline::Select;
-use crate::report::{Count, Json, Style, Table};
+use crate::report::{Count, Style, Table, begin_report};
 use crate::tracks::{OTHERS, SliceKeys, TrackTable};
 
 /// At most this many groups are distinguished.
@@ -151,21 +151,19 @@ impl GroupStats {
     /// `discarded_events`, `discarded_packets`, `first`, `last` (nanoseconds), `rate` (events per second), `groups`
     /// (each with `by` and the same counts), `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Json::default();
+        let mut json = begin_report();
         let duration = self.total.duration();
-        json.begin_report();
         self.coverage.begin_json(&mut json);
         times_json(&self.total, duration, &mut json);
-        json.key("groups");
-        json.begin_array();
+        json.begin_list("groups");
         for (values, count) in &self.groups {
             json.begin_object();
             by_json(self.by.titles(), values, &mut json);
-            number_json("events", count.events, &mut json);
+            json.entry("events", count.events);
             times_json(count, duration, &mut json);
             json.end_object();
         }
-        json.end_array();
+        json.end_list();
         self.coverage.end_json(&mut json);
         json.end_object();
         json.finish()
@@ -175,15 +173,11 @@ impl GroupStats {
     pub fn to_text(&self, style: &Style) -> Vec<u8> {
         let total = &self.total;
         let duration = total.duration();
-        let mut summary = Table::default();
-        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
-        row("events", style.count(self.coverage.events));
-        row("begins", style.optional_time(total.first));
-        row("ends", style.optional_time(total.last));
-        row("events/s", style.rate(total.rate(duration)));
-        row("groups", style.count(self.group_count));
-        self.coverage.rows(style, &mut row);
-        let mut text = summary.align(&[false, false]);
+        let mut summary = Summary::new(style);
+        summary.count("events", self.coverage.events);
+        summary.times(total);
+        summary.count("groups", self.group_count);
+        let mut text = summary.finish(&self.coverage, false);
         if !self.groups.is_empty() {
             let mut table = Table::default();
             let title = self.by.title();

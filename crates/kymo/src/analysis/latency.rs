@@ -9,15 +9,14 @@ use kymo_model::Recording;
 use kymo_time::Timestamp;
 
 use super::breakdown::{Breakdown, GroupTable, Span};
+use super::calls::MOST_DEPTH;
 use super::events::{Error, EventPattern};
 use super::feed::{Feed, Whole};
 use super::histogram::Histogram;
+use super::measured::{Measured, MeasuredQuestion, run_measured};
 use super::moments::Moments;
 use super::pending::Pending;
-use super::profile::MOST_DEPTH;
-use super::run::{
-    Analysis, BEGINS, Coverage, ENDS, Extra, Occurrence, Options, Question, run_feed,
-};
+use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, FilterError, name_of};
@@ -321,6 +320,12 @@ impl<'w, 'f> Work<'w, 'f> {
     }
 }
 
+impl<'w> Measured<'w> for Work<'w, '_> {
+    fn breakdown(&mut self) -> &mut Breakdown<'w> {
+        &mut self.breakdown
+    }
+}
+
 impl Analysis for Work<'_, '_> {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
@@ -366,8 +371,8 @@ impl Latency {
         query: &LatencyQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        let breakdown = &mut Breakdown::default();
-        Self::with_breakdown(recordings, select, query, options, breakdown)
+        let feed = &mut Whole { recordings, select };
+        Self::of_feed(feed, query, options, &mut Breakdown::default())
     }
 
     /// The same, and hands over each pair.
@@ -387,22 +392,7 @@ impl Latency {
         Self::measure(feed, query, options, breakdown, Some(each))
     }
 
-    /// The same, by group.
-    ///
-    /// # Errors
-    ///
-    /// No recording has such events or such fields.
-    pub fn with_breakdown<'w, S: Select>(
-        recordings: &[AnyRecording],
-        select: &S,
-        query: &LatencyQuery,
-        options: &Options,
-        breakdown: &mut Breakdown<'w>,
-    ) -> Result<Self, Error> {
-        Self::of_feed(&mut Whole { recordings, select }, query, options, breakdown)
-    }
-
-    /// The same of what a feed has.
+    /// The same of all that a feed has; `breakdown` gets each latency, for example to group them.
     ///
     /// # Errors
     ///
@@ -423,7 +413,6 @@ impl Latency {
         breakdown: &mut Breakdown<'w>,
         each: Option<EachPair<'_>>,
     ) -> Result<Self, Error> {
-        let pattern = query.events.as_ref().map(|(start, _)| start);
         let roles = |recordings: &[AnyRecording]| match &query.events {
             Some((start, end)) => {
                 let starts = start.classes(recordings).map_err(Error::Event)?;
@@ -446,33 +435,19 @@ impl Latency {
         work.each = each;
         let is_nested = query.events.is_none() && fields.is_none();
         work.slices = is_nested.then(|| OpenSlices::new(MOST_OPEN, MOST_DEPTH));
-        let by = breakdown.by().clone();
-        let recordings = feed.recordings();
-        let more = breakdown.find_fields(recordings, &roles(recordings).unwrap_or_default());
-        let more: Vec<&FieldNames> = more.iter().collect();
-        let extra = Extra {
-            more: &more,
-            ..Breakdown::extra(&by)
+        let question = MeasuredQuestion {
+            roles,
+            pattern: query.events.as_ref().map(|(start, _)| start),
+            tracks: &query.tracks,
+            keys,
         };
-        work.breakdown = std::mem::take(breakdown);
-        let ask = |recordings: &[AnyRecording], work: &mut Work<'_, '_>| {
-            let roles = roles(recordings)?;
-            work.breakdown.bind(recordings, pattern);
-            Ok(Question {
-                roles,
-                tracks: &query.tracks,
-                keys,
-            })
-        };
-        let (coverage, known) = run_feed(feed, ask, &extra, options, &mut work)?;
+        let (coverage, known, groups) =
+            run_measured(feed, &question, options, breakdown, &mut work)?;
         let recordings = feed.recordings();
-        work.breakdown.end(&known, recordings);
-        let groups = work.breakdown.rows(&known, recordings);
         if groups.is_some() {
-            let sum = work.breakdown.sum();
+            let sum = breakdown.sum();
             (work.times, work.histogram) = (sum.times, sum.histogram);
         }
-        *breakdown = std::mem::take(&mut work.breakdown);
         let unmatched = work.unmatched();
         let worst = work.worst.into_sorted_vec().into_iter();
         let worst = worst.map(|Reverse(slow)| Slow {

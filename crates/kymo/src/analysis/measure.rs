@@ -5,6 +5,7 @@ use kymo_model::Recording;
 use super::breakdown::{Breakdown, GroupTable};
 use super::compare::{Measured, Rate, Sample, Side};
 use super::events::Error;
+use super::feed::Whole;
 use super::group::{GroupBy, Groups, joined};
 use super::latency::{Latency, LatencyQuery};
 use super::profile::{Profile, ProfileQuery};
@@ -87,16 +88,15 @@ impl Side {
             side.groups
                 .insert(("events".to_string(), group), Measured::Events(rate));
         }
+        let feed = &mut Whole { recordings, select };
         if let Some(latency) = &query.latency {
-            let mut breakdown = Breakdown::table(query.by.clone());
-            let found =
-                Latency::with_breakdown(recordings, select, latency, options, &mut breakdown)?;
+            let breakdown = &mut Breakdown::table(query.by.clone());
+            let found = Latency::of_feed(feed, latency, options, breakdown)?;
             side.add("latency", found.groups);
         }
         if let Some(profile) = &query.profile {
-            let mut breakdown = Breakdown::table(query.by.clone());
-            let found =
-                Profile::with_breakdown(recordings, select, profile, options, &mut breakdown)?;
+            let breakdown = &mut Breakdown::table(query.by.clone());
+            let found = Profile::of_feed(feed, profile, options, breakdown)?;
             side.add("self", found.groups);
         }
         for field in &query.fields {

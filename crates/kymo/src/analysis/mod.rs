@@ -18,6 +18,7 @@
 mod breakdown;
 mod by_track;
 mod call_tree;
+mod calls;
 pub mod compare;
 mod critical_path;
 mod events;
@@ -27,6 +28,7 @@ mod group_stats;
 mod histogram;
 mod latency;
 mod measure;
+mod measured;
 mod messages;
 mod moments;
 mod numbers;

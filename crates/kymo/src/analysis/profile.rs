@@ -4,29 +4,22 @@ mod show;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
-use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
-use kymo_model::Recording;
 
 use super::breakdown::{Breakdown, GroupTable, Span};
+use super::calls::{CallKeys, MOST_DEPTH, MOST_OPEN, call_roles, key_fields};
 use super::events::{Error, EventPattern};
 use super::feed::{Feed, Whole};
 use super::histogram::Histogram;
+use super::measured::{Measured, MeasuredQuestion, run_measured};
 use super::moments::Moments;
-use super::run::{
-    Analysis, BEGINS, Coverage, ENDS, Extra, Occurrence, Options, Question, Role, SEEN, run_feed,
-};
+use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Role, SEEN};
 use super::tracks::TrackBy;
 use crate::AnyRecording;
-use crate::filter::{FieldNames, name_of};
+use crate::filter::FieldNames;
 use crate::pipeline::Select;
-use crate::tracks::{Fields, Interner, Key, OTHERS, OpenSlices, RowKey, SliceKeys, TrackTable};
-
-/// Calls that are open on one track; those within are left out.
-pub(super) const MOST_DEPTH: usize = 1024;
-/// Calls that are open on all tracks.
-const MOST_OPEN: usize = 1 << 20;
+use crate::tracks::{OTHERS, OpenSlices, RowKey, TrackTable};
 
 /// Which events are calls.
 #[derive(Clone, Debug)]
@@ -142,9 +135,9 @@ pub(super) struct Work<'w> {
     running: bool,
     /// By the numbers of the caller and of what it calls.
     edges: Option<HashMap<(Option<u32>, u32), OfEdge, RandomState>>,
-    /// The key of each class if keys are not values; by recording and class.
-    class_keys: Option<Vec<Vec<u32>>>,
-    pub(super) keys: Interner<Key>,
+    /// Whether time is grouped by the names of classes.
+    by_class: bool,
+    pub(super) keys: CallKeys,
     pub(super) times: Vec<OfKey>,
     pub(super) other_times: OfKey,
     open: OpenSlices<Frame>,
@@ -169,8 +162,8 @@ impl<'w> Work<'w> {
             breakdown: Breakdown::default(),
             running,
             edges: None,
-            class_keys: None,
-            keys: Interner::default(),
+            by_class: false,
+            keys: CallKeys::default(),
             times: Vec::new(),
             other_times: OfKey::default(),
             open: OpenSlices::new(MOST_OPEN, MOST_DEPTH),
@@ -185,34 +178,6 @@ impl<'w> Work<'w> {
             first: None,
             last: i64::MIN,
         }
-    }
-
-    /// Groups time by the names of classes.
-    fn by_class(&mut self, recordings: &[AnyRecording]) {
-        let keys = recordings.iter().map(|of| {
-            let classes = of.event_classes().iter();
-            classes
-                .map(|class| {
-                    let name = name_of(class).as_bytes();
-                    let hash = self.keys.hasher().hash_one(name);
-                    let is_it = |known: &Key| matches!(known, Key::Text(known) if **known == *name);
-                    let make = || (Key::Text(name.into()), name.len());
-                    self.keys.number(hash, is_it, make)
-                })
-                .collect()
-        });
-        self.class_keys = Some(keys.collect());
-    }
-
-    /// The number of a key.
-    pub(super) fn number(&mut self, key: RowKey<'_>) -> u32 {
-        let hash = key.hash(0, self.keys.hasher());
-        let is_it = |known: &Key| key.is(known);
-        self.keys.number(hash, is_it, || {
-            let key = key.key();
-            let bytes = key.byte_size();
-            (key, bytes)
-        })
     }
 
     /// Ends the calls that are known to end until a time.
@@ -250,12 +215,8 @@ impl<'w> Work<'w> {
     }
 
     fn enter(&mut self, event: &Occurrence<'_>, now: i64) {
-        let key = match &self.class_keys {
-            Some(keys) => keys[event.recording][event.class],
-            None => self.number(event.begin_key),
-        };
         let frame = Frame {
-            key,
+            key: self.keys.entered(event),
             group: self.breakdown.group(event),
             since: event.time,
             begin: now,
@@ -267,11 +228,7 @@ impl<'w> Work<'w> {
     }
 
     fn exit(&mut self, track: u32, key: RowKey<'_>, now: i64, end: i64) {
-        let has_key = self.class_keys.is_none() && !key.is_missing();
-        let wanted = match has_key {
-            true => Some(self.number(key)),
-            false => None,
-        };
+        let wanted = self.keys.left(key);
         if self.open.end_dropped(track) {
             return;
         }
@@ -364,6 +321,22 @@ impl<'w> Work<'w> {
     }
 }
 
+impl<'w> Measured<'w> for Work<'w> {
+    fn breakdown(&mut self) -> &mut Breakdown<'w> {
+        &mut self.breakdown
+    }
+
+    fn bind(&mut self, recordings: &[AnyRecording]) {
+        if self.by_class {
+            self.keys.by_class(recordings);
+        }
+    }
+
+    fn end(&mut self) {
+        self.end_until(i64::MAX);
+    }
+}
+
 impl Analysis for Work<'_> {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
@@ -406,23 +379,10 @@ impl Analysis for Work<'_> {
 impl ProfileQuery {
     /// What the events of each class are.
     fn roles(&self, recordings: &[AnyRecording]) -> Result<Vec<Vec<Option<Role>>>, Error> {
-        let mut roles = match &self.events {
-            Some((enter, exit)) => {
-                let enters = enter.classes(recordings).map_err(Error::Event)?;
-                super::roles(enters, exit.classes(recordings).map_err(Error::Event)?)
-            }
-            None => super::own_roles(recordings, "--enter and --exit")?,
-        };
-        for (of, roles) in recordings.iter().zip(&mut roles) {
-            for (class, role) in of.event_classes().iter().zip(roles) {
-                match role {
-                    Some(role) if *role == BEGINS | ENDS => {
-                        let name = name_of(class).to_string();
-                        return Err(Error::BothEnds { name });
-                    }
-                    None if self.running => *role = Some(SEEN),
-                    _ => {}
-                }
+        let mut roles = call_roles(self.events.as_ref(), recordings)?;
+        if self.running {
+            for role in roles.iter_mut().flatten() {
+                role.get_or_insert(SEEN);
             }
         }
         Ok(roles)
@@ -444,31 +404,12 @@ impl Profile {
         query: &ProfileQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        Self::with_breakdown(
-            recordings,
-            select,
-            query,
-            options,
-            &mut Breakdown::default(),
-        )
+        let feed = &mut Whole { recordings, select };
+        Self::of_feed(feed, query, options, &mut Breakdown::default())
     }
 
-    /// The same, by group: that of a call is the group of the event that enters it.
-    ///
-    /// # Errors
-    ///
-    /// No recording has such events or such fields; an event enters and leaves.
-    pub fn with_breakdown<'w, S: Select>(
-        recordings: &[AnyRecording],
-        select: &S,
-        query: &ProfileQuery,
-        options: &Options,
-        breakdown: &mut Breakdown<'w>,
-    ) -> Result<Self, Error> {
-        Self::of_feed(&mut Whole { recordings, select }, query, options, breakdown)
-    }
-
-    /// The same of what a feed has.
+    /// The same of all that a feed has; `breakdown` gets each call without its callees, for example to group them: the
+    /// group of a call is that of the event that enters it.
     ///
     /// # Errors
     ///
@@ -480,58 +421,22 @@ impl Profile {
         breakdown: &mut Breakdown<'w>,
     ) -> Result<Self, Error> {
         let key = query.key.as_ref();
-        let fields = |required| {
-            key.map(|names| Fields {
-                option: "key",
-                names,
-                required,
-            })
-        };
-        let keys = SliceKeys {
-            begin: fields(true),
-            end: fields(false),
-        };
         let mut work = Work::new(query.running);
+        work.by_class = key.is_none();
         work.edges = query.call_graph.then(HashMap::default);
-        let by = breakdown.by().clone();
-        let recordings = feed.recordings();
-        let roles = query.roles(recordings).unwrap_or_default();
-        let more = breakdown.find_fields(recordings, &roles);
-        let more: Vec<&FieldNames> = more.iter().collect();
-        let extra = Extra {
-            more: &more,
-            ..Breakdown::extra(&by)
+        let question = MeasuredQuestion {
+            roles: |recordings: &[AnyRecording]| query.roles(recordings),
+            pattern: query.events.as_ref().map(|(enter, _)| enter),
+            tracks: &query.tracks,
+            keys: key_fields(key),
         };
-        work.breakdown = std::mem::take(breakdown);
-        let pattern = query.events.as_ref().map(|(enter, _)| enter);
-        let ask = |recordings: &[AnyRecording], work: &mut Work<'_>| {
-            let roles = query.roles(recordings)?;
-            if key.is_none() {
-                work.by_class(recordings);
-            }
-            work.breakdown.bind(recordings, pattern);
-            Ok(Question {
-                roles,
-                tracks: &query.tracks,
-                keys,
-            })
-        };
-        let (coverage, known) = run_feed(feed, ask, &extra, options, &mut work)?;
-        let recordings = feed.recordings();
-        work.end_until(i64::MAX);
-        work.breakdown.end(&known, recordings);
-        let groups = work.breakdown.rows(&known, recordings);
-        *breakdown = std::mem::take(&mut work.breakdown);
+        let (coverage, _, groups) = run_measured(feed, &question, options, breakdown, &mut work)?;
         let unmatched_enters = work.unmatched_enters + work.drop_open();
         let mut keys: Vec<(u32, ProfileKey)> = super::slots(work.times, work.other_times)
             .filter(|(_, of)| of.own.count() > 0)
             .map(|(number, of)| {
-                let key = match work.keys.key(number) {
-                    Some(key) => key.text(),
-                    None => "(other keys)".to_string(),
-                };
                 let key = ProfileKey {
-                    key,
+                    key: work.keys.text(number),
                     own: of.own,
                     histogram: of.histogram,
                     total: u64::try_from(of.total).unwrap_or(u64::MAX),

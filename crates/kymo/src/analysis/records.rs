@@ -11,7 +11,6 @@ use super::group::{GroupBy, GroupValue, Groups, by_json};
 use super::pending::Pending;
 use super::run::{BEGINS, ENDS, Occurrence, Role, WHOLE};
 use super::series::csv_line;
-use super::text::number_json;
 use super::tracks::track;
 use crate::AnyRecording;
 use crate::filter::FieldNames;
@@ -198,13 +197,10 @@ impl<'w> Records<'w> {
                 LineFormat::Json => {
                     let mut json = Json::default();
                     json.begin_object();
-                    json.key("begin");
-                    json.signed(span.begin);
-                    json.key("end");
-                    json.signed(span.end);
-                    number_json("duration", span.nanos, &mut json);
-                    json.key("track");
-                    json.text(track.as_bytes());
+                    json.entry("begin", span.begin);
+                    json.entry("end", span.end);
+                    json.entry("duration", span.nanos);
+                    json.entry("track", track.as_bytes());
                     by_json(by.titles(), &values, &mut json);
                     for (key, fields) in [("fields", start.fields), ("end_fields", ending)] {
                         json.key(key);

@@ -11,7 +11,6 @@ use kymo_text::Line;
 use super::breakdown::{Distribution, LineFormat, PERCENTILES, Write};
 use super::group::{GroupBy, GroupValue, Groups, by_json, joined};
 use super::numbers::Numbers;
-use super::text::{float_json, number_json};
 use crate::AnyRecording;
 use crate::convert::rrd::{Made, MakeError, SeriesDatabase};
 use crate::report::Json;
@@ -278,14 +277,13 @@ impl<'w> LineSeries<'w> {
     fn json(&mut self, row: &SeriesRow<'_>) {
         let mut json = Json::default();
         json.begin_object();
-        json.key("begin");
-        json.signed(row.begin);
+        json.entry("begin", row.begin);
         by_json(row.by.titles(), row.values, &mut json);
         for (name, figure) in row.of.figures(self.counts) {
             match figure {
-                Some(Figure::Whole(value)) => number_json(name, value, &mut json),
-                Some(Figure::Float(value)) => float_json(name, Some(value), &mut json),
-                None => float_json(name, None, &mut json),
+                Some(Figure::Whole(value)) => json.entry(name, value),
+                Some(Figure::Float(value)) => json.entry(name, value),
+                None => json.entry(name, None::<u64>),
             }
         }
         json.end_object();

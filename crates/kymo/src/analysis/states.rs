@@ -6,17 +6,16 @@ use std::collections::HashMap;
 use super::breakdown::{Breakdown, GroupTable, Span};
 use super::events::{Error, EventPattern};
 use super::feed::{Feed, Whole};
+use super::measured::{Measured, MeasuredQuestion, run_measured};
 use super::moments::Moments;
 use super::pending::Pending;
-use super::run::{Analysis, BEGINS, Coverage, Extra, Occurrence, Options, Question, run_feed};
-use super::text::{
-    duration, float_json, in_unit, number_json, percent, some_in_unit, track_json, unit_of,
-};
+use super::run::{Analysis, BEGINS, Coverage, Occurrence, Options};
+use super::text::{Summary, duration, in_unit, percent, some_in_unit, track_json, unit_of};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, Glob};
 use crate::pipeline::Select;
-use crate::report::{Json, Style, Table};
+use crate::report::{Style, Table, begin_report};
 use crate::tracks::{Fields, Key, SliceKeys, TrackTable};
 
 /// States that may last at the same time, with [`StatesQuery::per`].
@@ -164,6 +163,12 @@ impl<'w, 'f> Work<'w, 'f> {
     }
 }
 
+impl<'w> Measured<'w> for Work<'w, '_> {
+    fn breakdown(&mut self) -> &mut Breakdown<'w> {
+        &mut self.breakdown
+    }
+}
+
 impl Analysis for Work<'_, '_> {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
@@ -215,8 +220,8 @@ impl States {
         query: &StatesQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        let breakdown = &mut Breakdown::default();
-        Self::with_breakdown(recordings, select, query, options, breakdown)
+        let feed = &mut Whole { recordings, select };
+        Self::of_feed(feed, query, options, &mut Breakdown::default())
     }
 
     /// The same, and hands over each state as it ends. Tracks that [`StatesQuery::filter`] leaves out have no name.
@@ -241,22 +246,8 @@ impl States {
         Self::measure(feed, query, options, breakdown, Some(spans))
     }
 
-    /// The same, by group: that of a state is the group of the event that begins it.
-    ///
-    /// # Errors
-    ///
-    /// No recording has such an event or such fields.
-    pub fn with_breakdown<'w, S: Select>(
-        recordings: &[AnyRecording],
-        select: &S,
-        query: &StatesQuery,
-        options: &Options,
-        breakdown: &mut Breakdown<'w>,
-    ) -> Result<Self, Error> {
-        Self::of_feed(&mut Whole { recordings, select }, query, options, breakdown)
-    }
-
-    /// The same of what a feed has.
+    /// The same of all that a feed has; `breakdown` gets each state, for example to group them: the group of a state is
+    /// that of the event that begins it.
     ///
     /// # Errors
     ///
@@ -294,29 +285,15 @@ impl States {
         };
         let mut work = Work::new(MOST_OPEN);
         work.spans = spans;
-        let by = breakdown.by().clone();
-        let recordings = feed.recordings();
-        let more = breakdown.find_fields(recordings, &roles(recordings).unwrap_or_default());
-        let more: Vec<&FieldNames> = more.iter().collect();
-        let extra = Extra {
-            more: &more,
-            ..Breakdown::extra(&by)
+        let question = MeasuredQuestion {
+            roles,
+            pattern: Some(&query.state),
+            tracks: &query.tracks,
+            keys,
         };
-        work.breakdown = std::mem::take(breakdown);
-        let ask = |recordings: &[AnyRecording], work: &mut Work<'_, '_>| {
-            let roles = roles(recordings)?;
-            work.breakdown.bind(recordings, Some(&query.state));
-            Ok(Question {
-                roles,
-                tracks: &query.tracks,
-                keys,
-            })
-        };
-        let (coverage, known) = run_feed(feed, ask, &extra, options, &mut work)?;
+        let (coverage, known, groups) =
+            run_measured(feed, &question, options, breakdown, &mut work)?;
         let recordings = feed.recordings();
-        work.breakdown.end(&known, recordings);
-        let groups = work.breakdown.rows(&known, recordings);
-        *breakdown = std::mem::take(&mut work.breakdown);
         let several = recordings.len() > 1;
         let mut names = StateNames {
             tracks: HashMap::new(),
@@ -379,29 +356,27 @@ impl States {
     /// `recording`, `track`, `track_name`, `count`, `total`, `mean`, `deviation`, `min`, `max`)
     /// and `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Json::default();
-        json.begin_report();
+        let mut json = begin_report();
         self.coverage.begin_json(&mut json);
-        number_json("count", self.count(), &mut json);
-        number_json("total", self.total(), &mut json);
-        float_json("mean", self.mean(), &mut json);
-        number_json("open", self.open, &mut json);
-        number_json("dropped", self.dropped, &mut json);
-        number_json("backwards", self.backwards, &mut json);
-        json.key("tracks");
-        json.begin_array();
+        json.entry("count", self.count());
+        json.entry("total", self.total());
+        json.entry("mean", self.mean());
+        json.entry("open", self.open);
+        json.entry("dropped", self.dropped);
+        json.entry("backwards", self.backwards);
+        json.begin_list("tracks");
         for of in self.tracks.iter().take(self.most) {
             json.begin_object();
             track_json(&of.track, &mut json);
-            number_json("count", of.times.count(), &mut json);
-            number_json("total", of.times.total(), &mut json);
-            float_json("mean", of.times.mean(), &mut json);
-            float_json("deviation", of.times.deviation(), &mut json);
-            number_json("min", of.times.min(), &mut json);
-            number_json("max", of.times.max(), &mut json);
+            json.entry("count", of.times.count());
+            json.entry("total", of.times.total());
+            json.entry("mean", of.times.mean());
+            json.entry("deviation", of.times.deviation());
+            json.entry("min", of.times.min());
+            json.entry("max", of.times.max());
             json.end_object();
         }
-        json.end_array();
+        json.end_list();
         if let Some(groups) = &self.groups {
             groups.to_json(&mut json);
         }
@@ -412,21 +387,15 @@ impl States {
 
     /// A summary and a table of all tracks.
     pub fn to_text(&self, style: &Style) -> Vec<u8> {
-        let mut summary = Table::default();
-        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
-        row("states", style.count(self.count()));
-        row("time in states", duration(self.total()));
+        let mut summary = Summary::new(style);
+        summary.count("states", self.count());
+        summary.row("time in states", duration(self.total()));
         let mean = self.mean().map(|mean| duration(mean.round() as u64));
-        row("mean time in a state", mean.unwrap_or("-".to_string()));
-        row("open at the end", style.count(self.open));
-        if self.dropped > 0 {
-            row("left out, too many at a time", style.count(self.dropped));
-        }
-        if self.backwards > 0 {
-            row("left out, time went back", style.count(self.backwards));
-        }
-        self.coverage.rows(style, &mut row);
-        let mut text = summary.align(&[false, true]);
+        summary.row("mean time in a state", mean.unwrap_or("-".to_string()));
+        summary.count("open at the end", self.open);
+        summary.some("left out, too many at a time", self.dropped);
+        summary.some("left out, time went back", self.backwards);
+        let mut text = summary.finish(&self.coverage, true);
         if let Some(groups) = &self.groups {
             let total = groups.rows.iter().map(|row| row.of.times.total());
             text.push('\n');

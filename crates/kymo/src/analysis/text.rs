@@ -4,7 +4,7 @@ use kymo_time::Timestamp;
 
 use super::run::Coverage;
 use super::tracks::Track;
-use crate::report::{Count, Json, Style, faults_below, write_faults};
+use crate::report::{Count, Json, Style, Table, faults_below, write_faults};
 
 /// A unit of durations: its name, and how many nanoseconds it has.
 pub(super) type Unit = (&'static str, f64);
@@ -62,27 +62,58 @@ pub(super) fn percent(part: f64, whole: f64) -> String {
     }
 }
 
+/// The lines that a report begins with: a key and a value each.
+pub(super) struct Summary<'s> {
+    table: Table,
+    style: &'s Style,
+}
+
+impl<'s> Summary<'s> {
+    pub(super) fn new(style: &'s Style) -> Self {
+        Self {
+            table: Table::default(),
+            style,
+        }
+    }
+
+    pub(super) fn row(&mut self, key: &str, value: String) {
+        self.table.row([key.to_string(), value]);
+    }
+
+    pub(super) fn count(&mut self, key: &str, count: u64) {
+        self.row(key, self.style.count(count));
+    }
+
+    /// A count, unless it is 0.
+    pub(super) fn some(&mut self, key: &str, count: u64) {
+        if count > 0 {
+            self.count(key, count);
+        }
+    }
+
+    /// When the events of a count were, and how many there were per second.
+    pub(super) fn times(&mut self, total: &Count) {
+        self.row("begins", self.style.optional_time(total.first));
+        self.row("ends", self.style.optional_time(total.last));
+        let rate = total.rate(total.duration());
+        self.row("events/s", self.style.rate(rate));
+    }
+
+    /// The lines, behind them what the analysis could not use; values are aligned to the right if they are numbers.
+    pub(super) fn finish(mut self, coverage: &Coverage, are_numbers: bool) -> String {
+        self.some("events without a time", coverage.untimed);
+        self.some("discarded events", coverage.discarded.events);
+        self.some("discarded packets", coverage.discarded.packets);
+        let faults = coverage.faults.len() as u64 + coverage.more_faults;
+        self.some("faults", faults);
+        self.table.align(&[false, are_numbers])
+    }
+}
+
 impl Coverage {
     /// Whether there is no damage.
     pub fn is_good(&self) -> bool {
         self.faults.is_empty()
-    }
-
-    /// The lines that list what an analysis could not use, if there is anything to list.
-    pub(super) fn rows(&self, style: &Style, row: &mut impl FnMut(&str, String)) {
-        if self.untimed > 0 {
-            row("events without a time", style.count(self.untimed));
-        }
-        if self.discarded.events > 0 {
-            row("discarded events", style.count(self.discarded.events));
-        }
-        if self.discarded.packets > 0 {
-            row("discarded packets", style.count(self.discarded.packets));
-        }
-        if !self.faults.is_empty() {
-            let faults = self.faults.len() as u64 + self.more_faults;
-            row("faults", style.count(faults));
-        }
     }
 
     /// The faults, a line each, and how many there are beyond them.
@@ -98,8 +129,7 @@ impl Coverage {
             ("discarded_events", self.discarded.events),
             ("discarded_packets", self.discarded.packets),
         ] {
-            json.key(key);
-            json.number(number);
+            json.entry(key, number);
         }
     }
 
@@ -111,36 +141,20 @@ impl Coverage {
 
 /// The keys of a track: `recording`, `track`, `track_name`.
 pub(super) fn track_json(track: &Track, json: &mut Json) {
-    json.key("recording");
-    match &track.recording {
-        Some(path) => json.text(path.as_os_str().as_encoded_bytes()),
-        None => json.null(),
-    }
-    json.key("track");
-    json.optional_number(track.number);
-    json.key("track_name");
-    json.text(track.name.as_bytes());
+    let path = track.recording.as_ref();
+    json.entry(
+        "recording",
+        path.map(|path| path.as_os_str().as_encoded_bytes()),
+    );
+    json.entry("track", track.number);
+    json.entry("track_name", track.name.as_bytes());
 }
 
 /// `begin`, `end` and `rate` of a count; `duration` is that of all events, in nanoseconds.
 pub(super) fn times_json(count: &Count, duration: Option<u64>, json: &mut Json) {
-    json.key("begin");
-    json.optional_signed(count.first.map(Timestamp::as_nanos));
-    json.key("end");
-    json.optional_signed(count.last.map(Timestamp::as_nanos));
-    float_json("rate", count.rate(duration), json);
-}
-
-/// A number under a key; NaN if there is none.
-pub(super) fn float_json(key: &str, value: Option<f64>, json: &mut Json) {
-    json.key(key);
-    json.float(value.unwrap_or(f64::NAN));
-}
-
-/// A number under a key.
-pub(super) fn number_json(key: &str, value: u64, json: &mut Json) {
-    json.key(key);
-    json.number(value);
+    json.entry("begin", count.first.map(Timestamp::as_nanos));
+    json.entry("end", count.last.map(Timestamp::as_nanos));
+    json.entry("rate", count.rate(duration));
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ use super::critical_path::{Interval, Piece, path};
 use super::events::Error;
 use super::group::GroupValue;
 use super::run::{Analysis, Coverage, Extra, Occurrence, Options, Question, Role, SEEN, run_with};
-use super::text::{duration, number_json};
+use super::text::{Summary, duration};
 use super::tracks::TrackBy;
 use super::transitions::Transition;
 use crate::AnyRecording;
 use crate::filter::{FieldNames, Glob};
 use crate::pipeline::Select;
-use crate::report::{Json, Style, Table};
+use crate::report::{Style, begin_report};
 use crate::tracks::{Key, RowKey, SliceKeys, TrackKey};
 
 /// At most this many things are distinguished.
@@ -376,30 +376,26 @@ impl TransitionStates {
     /// One object: `events`, `untimed`, `discarded_events`, `discarded_packets`, `total`, `open`, `backwards`, `dropped`,
     /// `groups` (as of other analyses), `path` (null, or each with `begin`, `end`, `by`), `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Json::default();
-        json.begin_report();
+        let mut json = begin_report();
         self.coverage.begin_json(&mut json);
-        number_json("total", self.total(), &mut json);
-        number_json("open", self.open, &mut json);
-        number_json("backwards", self.backwards, &mut json);
-        number_json("dropped", self.dropped, &mut json);
+        json.entry("total", self.total());
+        json.entry("open", self.open);
+        json.entry("backwards", self.backwards);
+        json.entry("dropped", self.dropped);
         self.table.to_json(&mut json);
-        json.key("path");
         match &self.path {
-            None => json.null(),
+            None => json.entry("path", None::<u64>),
             Some(pieces) => {
-                json.begin_array();
+                json.begin_list("path");
                 for piece in pieces {
                     json.begin_object();
-                    json.key("begin");
-                    json.signed(piece.begin);
-                    json.key("end");
-                    json.signed(piece.end);
+                    json.entry("begin", piece.begin);
+                    json.entry("end", piece.end);
                     let titles = self.table.titles.iter().map(String::as_str);
                     super::group::by_json(titles, &piece.values, &mut json);
                     json.end_object();
                 }
-                json.end_array();
+                json.end_list();
             }
         }
         self.coverage.end_json(&mut json);
@@ -409,26 +405,20 @@ impl TransitionStates {
 
     /// A summary, and a row for each thing and state.
     pub fn to_text(&self, style: &Style) -> Vec<u8> {
-        let mut summary = Table::default();
-        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
+        let mut summary = Summary::new(style);
         match &self.path {
             Some(pieces) => {
-                row("critical path", duration(self.total()));
-                row("pieces", style.count(pieces.len() as u64));
+                summary.row("critical path", duration(self.total()));
+                summary.count("pieces", pieces.len() as u64);
             }
             None => {
-                row("time in states", duration(self.total()));
-                row("open at the end", style.count(self.open));
+                summary.row("time in states", duration(self.total()));
+                summary.count("open at the end", self.open);
             }
         }
-        if self.backwards > 0 {
-            row("left out, time went back", style.count(self.backwards));
-        }
-        if self.dropped > 0 {
-            row("left out, too many", style.count(self.dropped));
-        }
-        self.coverage.rows(style, &mut row);
-        let mut text = summary.align(&[false, true]);
+        summary.some("left out, time went back", self.backwards);
+        summary.some("left out, too many", self.dropped);
+        let mut text = summary.finish(&self.coverage, true);
         if !self.table.rows.is_empty() {
             text.push('\n');
             text += &self.table.to_text(self.total(), style);

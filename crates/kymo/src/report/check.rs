@@ -5,10 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use kymo_model::{Cursor, EventCounts, Fault, FaultReport, Recording, Walk};
 
-use super::json::Json;
 use super::scan::{Options, Unit, Units, scan};
 use super::text::{Style, Table};
-use super::{MOST_FAULTS, faults_text, write_faults};
+use super::{MOST_FAULTS, begin_report, faults_text, write_faults};
 use crate::Discarded;
 use crate::order;
 
@@ -108,13 +107,10 @@ impl Check {
     /// with what was found ([`result`](Self::result)); where not all faults are listed,
     /// `"more_faults":N` says how many are not.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Json::default();
-        json.begin_report();
-        json.key("result");
-        json.text(self.result().as_bytes());
+        let mut json = begin_report();
+        json.entry("result", self.result().as_bytes());
         for (key, number) in self.counts() {
-            json.key(key);
-            json.number(number);
+            json.entry(key, number);
         }
         write_faults(&mut json, &self.faults, self.more_faults);
         json.end_object();

@@ -12,10 +12,9 @@ use kymo_text::{Line, visible};
 use kymo_time::Timestamp;
 
 use super::info::byte_order_name;
-use super::json::Json;
 use super::spark::sparkline;
 use super::text::{Style, Table};
-use super::{begin_recording, write_faults};
+use super::{Json, begin_recording, write_faults};
 
 /// What is known of a round-robin database without looking at its values.
 #[derive(Clone, Debug)]
@@ -179,75 +178,63 @@ impl DatabaseInfo {
         };
         begin_recording(json, &self.path, format);
         let detection = self.detection.as_ref();
-        json.key("machine");
-        json.optional_text(detection.map(|found| found.machine.name()));
-        json.key("machines_alike");
-        json.begin_array();
+        json.entry("machine", detection.map(|found| found.machine.name()));
+        json.begin_list("machines_alike");
         for machine in detection.iter().flat_map(|found| &found.alike) {
-            json.text(machine.name().as_bytes());
+            json.value(machine.name().as_bytes());
         }
-        json.end_array();
-        json.key("confidence");
-        json.optional_text(detection.map(|found| confidence(found.confidence)));
-        json.key("alternative");
-        json.optional_text(detection.and_then(|found| match found.confidence {
-            Confidence::Likely { alternative } => Some(alternative.name()),
-            Confidence::Certain | Confidence::Overruled => None,
-        }));
-        json.key("byte_order");
-        json.optional_text(detection.map(|found| byte_order_name(found.machine.byte_order())));
-        json.key("bytes");
-        json.number(self.bytes);
-        json.key("step");
-        json.number(self.step);
-        json.key("last_update");
-        json.optional_signed(self.last_update().map(Timestamp::as_nanos));
-        json.key("sources");
-        json.begin_array();
+        json.end_list();
+        json.entry(
+            "confidence",
+            detection.map(|found| confidence(found.confidence)),
+        );
+        json.entry(
+            "alternative",
+            detection.and_then(|found| match found.confidence {
+                Confidence::Likely { alternative } => Some(alternative.name()),
+                Confidence::Certain | Confidence::Overruled => None,
+            }),
+        );
+        json.entry(
+            "byte_order",
+            detection.map(|found| byte_order_name(found.machine.byte_order())),
+        );
+        json.entry("bytes", self.bytes);
+        json.entry("step", self.step);
+        json.entry("last_update", self.last_update().map(Timestamp::as_nanos));
+        json.begin_list("sources");
         for source in &self.sources {
             json.begin_object();
-            json.key("name");
-            json.text(source.name.as_bytes());
-            json.key("kind");
-            json.text(source.kind.as_bytes());
-            json.key("heartbeat");
-            json.optional_number(source.heartbeat);
+            json.entry("name", source.name.as_bytes());
+            json.entry("kind", source.kind.as_bytes());
+            json.entry("heartbeat", source.heartbeat);
             for (key, bound) in [("min", source.min), ("max", source.max)] {
-                json.key(key);
-                json.float(bound.unwrap_or(f64::NAN));
+                json.entry(key, bound);
             }
-            json.key("expression");
-            json.optional_text(source.expression.as_deref());
-            json.key("last_reading");
-            json.text(source.last_reading.as_bytes());
+            json.entry("expression", source.expression.as_deref());
+            json.entry("last_reading", source.last_reading.as_bytes());
             json.end_object();
         }
-        json.end_array();
-        json.key("archives");
-        json.begin_array();
+        json.end_list();
+        json.begin_list("archives");
         for archive in &self.archives {
             json.begin_object();
-            json.key("name");
-            json.text(archive.name.as_bytes());
-            json.key("kind");
-            json.text(archive.kind.as_bytes());
+            json.entry("name", archive.name.as_bytes());
+            json.entry("kind", archive.kind.as_bytes());
             for (key, number) in [
                 ("rows", archive.rows),
                 ("points_per_row", archive.points_per_row),
                 ("current_row", archive.current_row),
             ] {
-                json.key(key);
-                json.number(number);
+                json.entry(key, number);
             }
-            json.key("row_seconds");
-            json.optional_number(archive.row_seconds);
+            json.entry("row_seconds", archive.row_seconds);
             for (key, time) in [("begin", archive.begin), ("end", archive.end)] {
-                json.key(key);
-                json.optional_signed(time.map(Timestamp::as_nanos));
+                json.entry(key, time.map(Timestamp::as_nanos));
             }
             json.end_object();
         }
-        json.end_array();
+        json.end_list();
         write_faults(json, &[], 0);
         json.end_object();
     }

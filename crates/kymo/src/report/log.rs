@@ -16,9 +16,8 @@ use super::info::{
     ClassInfo, ClockInfo, StreamSummary, byte_order_name, classes_text, plain_classes,
     streams_text, write_classes, write_clocks, write_streams, write_summary,
 };
-use super::json::Json;
 use super::text::{Style, Table};
-use super::{begin_recording, faults_below, span_rows, write_faults, write_notes};
+use super::{Json, begin_recording, faults_below, span_rows, write_faults, write_notes};
 
 /// What is known of an event log without showing its events.
 #[derive(Clone, Debug)]
@@ -158,12 +157,9 @@ impl LogInfo {
 
     pub(super) fn write_json(&self, json: &mut Json) {
         begin_recording(json, &self.path, self.format);
-        json.key("name");
-        json.optional_text(self.name.as_deref());
-        json.key("byte_order");
-        json.text(byte_order_name(self.byte_order).as_bytes());
-        json.key("date");
-        json.optional_signed(self.date.map(Timestamp::as_nanos));
+        json.entry("name", self.name.as_deref());
+        json.entry("byte_order", byte_order_name(self.byte_order).as_bytes());
+        json.entry("date", self.date.map(Timestamp::as_nanos));
         write_summary(json, &StreamSummary::total(&self.streams));
         for (key, number) in [
             ("file_bytes", self.size),
@@ -171,32 +167,25 @@ impl LogInfo {
             ("tracks", self.tracks),
             ("symbols", self.symbols),
         ] {
-            json.key(key);
-            json.number(number);
+            json.entry(key, number);
         }
-        json.key("sections");
-        json.begin_array();
+        json.begin_list("sections");
         for section in &self.sections {
             json.begin_object();
-            json.key("type");
-            json.number(section.kind.into());
-            json.key("name");
-            json.text(section.name().as_bytes());
-            json.key("offset");
-            json.number(section.offset);
-            json.key("bytes");
-            json.number(section.size);
+            json.entry("type", u64::from(section.kind));
+            json.entry("name", section.name().as_bytes());
+            json.entry("offset", section.offset);
+            json.entry("bytes", section.size);
             json.end_object();
         }
-        json.end_array();
+        json.end_list();
         write_clocks(json, &self.clocks);
         write_streams(json, &self.streams);
-        json.key("unsorted_streams");
-        json.begin_array();
+        json.begin_list("unsorted_streams");
         for &stream in &self.unsorted {
-            json.number(stream as u64);
+            json.value(stream as u64);
         }
-        json.end_array();
+        json.end_list();
         write_classes(json, &self.event_classes);
         write_notes(json, &self.notes);
         write_faults(json, &self.faults, 0);

@@ -10,9 +10,8 @@ use super::info::{
     ClassInfo, StreamSummary, classes_text, plain_classes, streams_text, write_classes,
     write_streams, write_summary,
 };
-use super::json::Json;
 use super::text::{Style, Table};
-use super::{begin_recording, faults_below, span_rows, write_faults, write_notes};
+use super::{Json, begin_recording, faults_below, span_rows, write_faults, write_notes};
 
 /// What is known of datagrams of collectd without showing their values.
 #[derive(Clone, Debug)]
@@ -66,8 +65,7 @@ impl MetricsInfo {
             ("value_lists", self.lists),
             ("notifications", self.messages),
         ] {
-            json.key(key);
-            json.number(number);
+            json.entry(key, number);
         }
         write_streams(json, &self.streams);
         write_classes(json, &self.event_classes);

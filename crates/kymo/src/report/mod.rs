@@ -8,7 +8,6 @@
 mod check;
 mod database;
 mod info;
-mod json;
 mod log;
 mod metrics;
 mod scan;
@@ -23,7 +22,7 @@ pub use info::{
     Attributes, ClassInfo, ClockInfo, FieldInfo, Identity, Info, RecordingInfo, StreamClassInfo,
     StreamSummary, TraceInfo,
 };
-pub(crate) use json::Json;
+pub(crate) use kymo_text::json::Writer as Json;
 pub use log::{LogInfo, SectionInfo};
 pub use metrics::MetricsInfo;
 pub use scan::Options;
@@ -82,53 +81,49 @@ fn span_rows(total: &StreamSummary, style: &Style) -> Vec<(&'static str, String)
     rows
 }
 
+/// Begins a report: its first key is the version of its schema, which changes when a key is removed or changes its
+/// meaning.
+pub(crate) fn begin_report() -> Json {
+    let mut json = Json::default();
+    json.begin_object();
+    json.entry("schema", 1_u64);
+    json
+}
+
 /// Begins the object of a recording: with where it is and what it is.
 fn begin_recording(json: &mut Json, path: &Path, format: Format) {
     json.begin_object();
-    json.key("path");
-    json.text(path.as_os_str().as_encoded_bytes());
-    json.key("format");
-    json.text(format.name.as_bytes());
-    json.key("version");
-    json.text(format.version.as_bytes());
+    json.entry("path", path.as_os_str().as_encoded_bytes());
+    json.entry("format", format.name.as_bytes());
+    json.entry("version", format.version.as_bytes());
 }
 
 /// Writes the list of what is odd in a recording.
 fn write_notes(json: &mut Json, notes: &[String]) {
-    json.key("notes");
-    json.begin_array();
+    json.begin_list("notes");
     for note in notes {
-        json.text(note.as_bytes());
+        json.value(note.as_bytes());
     }
-    json.end_array();
+    json.end_list();
 }
 
 /// Writes the list of faults as every report has it; where not all are listed, `more_faults` says
 /// how many are not.
 pub(crate) fn write_faults(json: &mut Json, faults: &[FaultReport], more: u64) {
-    json.key("faults");
-    json.begin_array();
+    json.begin_list("faults");
     for fault in faults {
         json.begin_object();
-        json.key("file");
-        json.text(fault.file.as_os_str().as_encoded_bytes());
-        json.key("offset");
-        json.number(fault.offset);
-        json.key("packet");
-        json.optional_number(fault.packet);
-        json.key("event");
-        json.optional_number(fault.event);
-        json.key("field");
-        json.optional_text(fault.field.as_deref());
-        json.key("code");
-        json.text(fault.code.as_str().as_bytes());
-        json.key("message");
-        json.text(fault.message.as_bytes());
+        json.entry("file", fault.file.as_os_str().as_encoded_bytes());
+        json.entry("offset", fault.offset);
+        json.entry("packet", fault.packet);
+        json.entry("event", fault.event);
+        json.entry("field", fault.field.as_deref());
+        json.entry("code", fault.code.as_str().as_bytes());
+        json.entry("message", fault.message.as_bytes());
         json.end_object();
     }
-    json.end_array();
+    json.end_list();
     if more > 0 {
-        json.key("more_faults");
-        json.number(more);
+        json.entry("more_faults", more);
     }
 }

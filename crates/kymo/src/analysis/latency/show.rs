@@ -1,10 +1,8 @@
 //! Latencies as JSON and as text.
 
 use super::Latency;
-use crate::analysis::text::{
-    bar, bound, duration, float_json, in_unit, number_json, percent, track_json, unit_of,
-};
-use crate::report::{Json, Style, Table};
+use crate::analysis::text::{Summary, bar, bound, duration, in_unit, percent, track_json, unit_of};
+use crate::report::{Style, Table, begin_report};
 
 impl Latency {
     /// One object, its durations and times in nanoseconds: `events`, `untimed`,
@@ -14,8 +12,7 @@ impl Latency {
     /// `worst` (each with `latency`, `start`, `end`, `start_track`, `end_track`, `key`) and
     /// `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Json::default();
-        json.begin_report();
+        let mut json = begin_report();
         self.coverage.begin_json(&mut json);
         for (key, number) in [
             ("starts", self.starts),
@@ -28,38 +25,31 @@ impl Latency {
             ("unmatched_ends", self.unmatched.ends),
             ("backwards", self.backwards),
         ] {
-            number_json(key, number, &mut json);
+            json.entry(key, number);
         }
         let some = |nanos: u64| (self.times.count() > 0).then_some(nanos);
-        float_json("mean", self.times.mean(), &mut json);
-        float_json("deviation", self.times.deviation(), &mut json);
-        json.key("min");
-        json.optional_number(some(self.times.min()));
+        json.entry("mean", self.times.mean());
+        json.entry("deviation", self.times.deviation());
+        json.entry("min", some(self.times.min()));
         for (key, nanos) in self.percentiles() {
-            json.key(key);
-            json.optional_number(nanos);
+            json.entry(key, nanos);
         }
-        json.key("max");
-        json.optional_number(some(self.times.max()));
-        json.key("histogram");
-        json.begin_array();
+        json.entry("max", some(self.times.max()));
+        json.begin_list("histogram");
         for bucket in self.histogram.buckets() {
             json.begin_object();
-            number_json("from", bucket.from, &mut json);
-            number_json("to", bucket.to, &mut json);
-            number_json("count", bucket.count, &mut json);
+            json.entry("from", bucket.from);
+            json.entry("to", bucket.to);
+            json.entry("count", bucket.count);
             json.end_object();
         }
-        json.end_array();
-        json.key("worst");
-        json.begin_array();
+        json.end_list();
+        json.begin_list("worst");
         for slow in &self.worst {
             json.begin_object();
-            number_json("latency", slow.nanos, &mut json);
-            json.key("start");
-            json.signed(slow.start.as_nanos());
-            json.key("end");
-            json.signed(slow.end.as_nanos());
+            json.entry("latency", slow.nanos);
+            json.entry("start", slow.start.as_nanos());
+            json.entry("end", slow.end.as_nanos());
             for (key, track) in [
                 ("start_track", &slow.start_track),
                 ("end_track", &slow.end_track),
@@ -69,11 +59,10 @@ impl Latency {
                 track_json(track, &mut json);
                 json.end_object();
             }
-            json.key("key");
-            json.optional_text(self.has_key.then_some(&slow.key));
+            json.entry("key", self.has_key.then_some(&*slow.key));
             json.end_object();
         }
-        json.end_array();
+        json.end_list();
         if let Some(groups) = &self.groups {
             groups.to_json(&mut json);
         }
@@ -84,39 +73,29 @@ impl Latency {
 
     /// Counts, percentiles, a histogram and the longest latencies.
     pub fn to_text(&self, style: &Style) -> Vec<u8> {
-        let mut summary = Table::default();
-        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
+        let mut summary = Summary::new(style);
         let unmatched = &self.unmatched;
-        row("starts", style.count(self.starts));
-        row("ends", style.count(self.ends));
-        row("pairs", style.count(self.times.count()));
-        row("unmatched starts", style.count(unmatched.starts()));
-        for (why, count) in [
-            ("  another start came first", unmatched.replaced),
-            ("  open at the end", unmatched.open),
-            ("  given up, too many at a time", unmatched.dropped),
-        ] {
-            if count > 0 {
-                row(why, style.count(count));
-            }
-        }
-        row("unmatched ends", style.count(unmatched.ends));
-        if self.backwards > 0 {
-            row("left out, time went back", style.count(self.backwards));
-        }
+        summary.count("starts", self.starts);
+        summary.count("ends", self.ends);
+        summary.count("pairs", self.times.count());
+        summary.count("unmatched starts", unmatched.starts());
+        summary.some("  another start came first", unmatched.replaced);
+        summary.some("  open at the end", unmatched.open);
+        summary.some("  given up, too many at a time", unmatched.dropped);
+        summary.count("unmatched ends", unmatched.ends);
+        summary.some("left out, time went back", self.backwards);
         if let Some(mean) = self.times.mean() {
             let round = |nanos: f64| duration(nanos.round() as u64);
-            row("mean", round(mean));
+            summary.row("mean", round(mean));
             let deviation = self.times.deviation();
-            row("deviation", deviation.map_or("-".to_string(), round));
-            row("min", duration(self.times.min()));
+            summary.row("deviation", deviation.map_or("-".to_string(), round));
+            summary.row("min", duration(self.times.min()));
             for (name, nanos) in self.percentiles() {
-                row(name, nanos.map_or("-".to_string(), duration));
+                summary.row(name, nanos.map_or("-".to_string(), duration));
             }
-            row("max", duration(self.times.max()));
+            summary.row("max", duration(self.times.max()));
         }
-        self.coverage.rows(style, &mut row);
-        let mut text = summary.align(&[false, true]);
+        let mut text = summary.finish(&self.coverage, true);
         match &self.groups {
             Some(groups) if !groups.rows.is_empty() => {
                 text.push('\n');

@@ -3,11 +3,9 @@
 use super::Profile;
 use crate::analysis::breakdown::PERCENTILES;
 use crate::analysis::moments::Drift;
-use crate::analysis::text::{
-    duration, float_json, in_unit, number_json, percent, some_in_unit, unit_of,
-};
+use crate::analysis::text::{Summary, duration, in_unit, percent, some_in_unit, unit_of};
 use crate::analysis::with_unit;
-use crate::report::{Json, Style, Table};
+use crate::report::{Json, Style, Table, begin_report};
 
 impl Profile {
     /// One object, its durations in nanoseconds: `events`, `untimed`, `discarded_events`, `discarded_packets`,
@@ -16,12 +14,11 @@ impl Profile {
     /// `min`, `p50`, `p95`, `p99`, `max`, `offset`, `slope`, `correlation`, and with a call graph `callers` and `callees`,
     /// each with `key`, `calls`, `self`, `total`) and `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Json::default();
-        json.begin_report();
+        let mut json = begin_report();
         self.coverage.begin_json(&mut json);
-        number_json("calls", self.count(), &mut json);
-        number_json("self", self.own(), &mut json);
-        float_json("mean", self.mean(), &mut json);
+        json.entry("calls", self.count());
+        json.entry("self", self.own());
+        json.entry("mean", self.mean());
         for (key, number) in [
             ("span", self.span),
             ("unmatched_enters", self.unmatched_enters),
@@ -29,38 +26,35 @@ impl Profile {
             ("too_deep", self.too_deep),
             ("backwards", self.backwards),
         ] {
-            number_json(key, number, &mut json);
+            json.entry(key, number);
         }
         let (callers, callees) = self.edges_of();
-        json.key("keys");
-        json.begin_array();
+        json.begin_list("keys");
         for (position, of) in self.keys.iter().enumerate().take(self.most) {
             let (own, drift) = (&of.own, of.own.drift());
             json.begin_object();
-            json.key("key");
-            json.text(of.key.as_bytes());
-            number_json("calls", own.count(), &mut json);
-            number_json("self", own.total(), &mut json);
-            number_json("total", of.total, &mut json);
-            float_json("mean", own.mean(), &mut json);
-            float_json("deviation", own.deviation(), &mut json);
-            number_json("min", own.min(), &mut json);
+            json.entry("key", of.key.as_bytes());
+            json.entry("calls", own.count());
+            json.entry("self", own.total());
+            json.entry("total", of.total);
+            json.entry("mean", own.mean());
+            json.entry("deviation", own.deviation());
+            json.entry("min", own.min());
             for (key, thousandths) in PERCENTILES {
-                json.key(key);
-                json.optional_number(of.histogram.percentile(thousandths));
+                json.entry(key, of.histogram.percentile(thousandths));
             }
-            number_json("max", own.max(), &mut json);
-            float_json("offset", drift.map(|drift| drift.offset), &mut json);
-            float_json("slope", drift.map(|drift| drift.slope), &mut json);
+            json.entry("max", own.max());
+            json.entry("offset", drift.map(|drift| drift.offset));
+            json.entry("slope", drift.map(|drift| drift.slope));
             let correlation = drift.and_then(|drift| drift.correlation);
-            float_json("correlation", correlation, &mut json);
+            json.entry("correlation", correlation);
             if self.call_graph {
                 self.edges_json("callers", &callers[position], &mut json);
                 self.edges_json("callees", &callees[position], &mut json);
             }
             json.end_object();
         }
-        json.end_array();
+        json.end_list();
         if let Some(groups) = &self.groups {
             groups.to_json(&mut json);
         }
@@ -83,8 +77,7 @@ impl Profile {
     }
 
     fn edges_json(&self, name: &str, edges: &[usize], json: &mut Json) {
-        json.key(name);
-        json.begin_array();
+        json.begin_list(name);
         for of in edges.iter().map(|&position| &self.edges[position]) {
             let other = if name == "callers" {
                 of.caller
@@ -92,17 +85,13 @@ impl Profile {
                 Some(of.callee)
             };
             json.begin_object();
-            json.key("key");
-            match other {
-                Some(other) => json.text(self.keys[other].key.as_bytes()),
-                None => json.null(),
-            }
-            number_json("calls", of.calls, json);
-            number_json("self", of.own, json);
-            number_json("total", of.total, json);
+            json.entry("key", other.map(|other| self.keys[other].key.as_str()));
+            json.entry("calls", of.calls);
+            json.entry("self", of.own);
+            json.entry("total", of.total);
             json.end_object();
         }
-        json.end_array();
+        json.end_list();
     }
 
     /// A line for each key, with its callers and callees below.
@@ -138,25 +127,19 @@ impl Profile {
 
     /// A summary and a table of all keys.
     pub fn to_text(&self, style: &Style) -> Vec<u8> {
-        let mut summary = Table::default();
-        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
-        row("calls", style.count(self.count()));
-        row("time in calls", duration(self.own()));
-        row("time of the recordings", duration(self.span));
-        row(
+        let mut summary = Summary::new(style);
+        summary.count("calls", self.count());
+        summary.row("time in calls", duration(self.own()));
+        summary.row("time of the recordings", duration(self.span));
+        summary.row(
             "share in calls (%)",
             percent(self.own() as f64, self.span as f64),
         );
-        row("unmatched enters", style.count(self.unmatched_enters));
-        row("unmatched exits", style.count(self.unmatched_exits));
-        if self.too_deep > 0 {
-            row("left out, too many at a time", style.count(self.too_deep));
-        }
-        if self.backwards > 0 {
-            row("left out, time went back", style.count(self.backwards));
-        }
-        self.coverage.rows(style, &mut row);
-        let mut text = summary.align(&[false, true]);
+        summary.count("unmatched enters", self.unmatched_enters);
+        summary.count("unmatched exits", self.unmatched_exits);
+        summary.some("left out, too many at a time", self.too_deep);
+        summary.some("left out, time went back", self.backwards);
+        let mut text = summary.finish(&self.coverage, true);
         if let Some(groups) = &self.groups {
             text.push('\n');
             text += &groups.to_text(self.own(), style);

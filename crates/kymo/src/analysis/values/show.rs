@@ -3,8 +3,8 @@
 use super::{FieldValues, ValueGroup};
 use crate::analysis::group::{by_json, joined};
 use crate::analysis::numbers::Numbers;
-use crate::analysis::text::{bar, float_json, number_json, percent, track_json};
-use crate::report::{Json, Style, Table};
+use crate::analysis::text::{Summary, bar, percent, track_json};
+use crate::report::{Style, Table, begin_report};
 
 /// Percentiles of values: their keys, and thousandths.
 const PERCENTILES: [(&str, u32); 6] = [
@@ -22,67 +22,57 @@ impl FieldValues {
     /// `text_count`, `distinct`), `outlier_count` and `outliers` (each with `value`, `deviations`, `time`, `event`,
     /// `by` and the keys of its track), `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Json::default();
-        json.begin_report();
+        let mut json = begin_report();
         self.coverage.begin_json(&mut json);
-        json.key("field");
-        json.text(self.field.as_bytes());
-        json.key("groups");
-        json.begin_array();
+        json.entry("field", self.field.as_bytes());
+        json.begin_list("groups");
         for group in &self.groups {
             let numbers = &group.numbers;
             json.begin_object();
             by_json(self.by.titles(), &group.values, &mut json);
-            number_json("count", numbers.count(), &mut json);
-            float_json("min", numbers.min(), &mut json);
-            float_json("mean", numbers.mean(), &mut json);
-            float_json("deviation", numbers.deviation(), &mut json);
+            json.entry("count", numbers.count());
+            json.entry("min", numbers.min());
+            json.entry("mean", numbers.mean());
+            json.entry("deviation", numbers.deviation());
             for (key, thousandths) in PERCENTILES {
-                float_json(key, numbers.percentile(thousandths), &mut json);
+                json.entry(key, numbers.percentile(thousandths));
             }
-            float_json("max", numbers.max(), &mut json);
-            json.key("histogram");
-            json.begin_array();
+            json.entry("max", numbers.max());
+            json.begin_list("histogram");
             for range in numbers.ranges() {
                 json.begin_object();
-                float_json("from", Some(range.from), &mut json);
-                float_json("to", Some(range.to), &mut json);
-                number_json("count", range.count, &mut json);
+                json.entry("from", Some(range.from));
+                json.entry("to", Some(range.to));
+                json.entry("count", range.count);
                 json.end_object();
             }
-            json.end_array();
-            json.key("texts");
-            json.begin_array();
+            json.end_list();
+            json.begin_list("texts");
             for (text, count) in group.texts.iter().take(self.top) {
                 json.begin_object();
-                json.key("text");
-                json.text(text.as_bytes());
-                number_json("count", *count, &mut json);
+                json.entry("text", text.as_bytes());
+                json.entry("count", *count);
                 json.end_object();
             }
-            json.end_array();
-            number_json("text_count", group.text_count, &mut json);
-            json.key("distinct");
-            json.optional_number(group.distinct);
+            json.end_list();
+            json.entry("text_count", group.text_count);
+            json.entry("distinct", group.distinct);
             json.end_object();
         }
-        json.end_array();
-        number_json("outlier_count", self.outlier_count, &mut json);
-        json.key("outliers");
-        json.begin_array();
+        json.end_list();
+        json.entry("outlier_count", self.outlier_count);
+        json.begin_list("outliers");
         for outlier in &self.outliers {
             json.begin_object();
-            float_json("value", Some(outlier.value), &mut json);
-            float_json("deviations", Some(outlier.deviations), &mut json);
-            json.key("time");
-            json.signed(outlier.time.as_nanos());
-            json.key("event");
-            json.text(outlier.event.as_bytes());
+            json.entry("value", Some(outlier.value));
+            json.entry("deviations", Some(outlier.deviations));
+            json.entry("time", outlier.time.as_nanos());
+            json.entry("event", outlier.event.as_bytes());
             by_json(self.by.titles(), &outlier.group, &mut json);
             track_json(&outlier.track, &mut json);
             json.end_object();
         }
-        json.end_array();
+        json.end_list();
         self.coverage.end_json(&mut json);
         json.end_object();
         json.finish()
@@ -90,19 +80,17 @@ impl FieldValues {
 
     /// A summary, a table of groups, a histogram where there is one group, texts, outliers.
     pub fn to_text(&self, style: &Style) -> Vec<u8> {
-        let mut summary = Table::default();
-        let mut row = |key: &str, value: String| summary.row([key.to_string(), value]);
-        row("values", style.count(self.value_count));
-        row("groups", style.count(self.group_count));
+        let mut summary = Summary::new(style);
+        summary.count("values", self.value_count);
+        summary.count("groups", self.group_count);
         if let Some(limit) = self.limit {
             let text = format!(
                 "{} (beyond {limit} deviations)",
                 style.count(self.outlier_count)
             );
-            row("outliers", text);
+            summary.row("outliers", text);
         }
-        self.coverage.rows(style, &mut row);
-        let mut text = summary.align(&[false, false]);
+        let mut text = summary.finish(&self.coverage, false);
         let numeric: Vec<&ValueGroup> = self
             .groups
             .iter()

@@ -17,11 +17,11 @@ use kymo_model::{EventClass, FaultReport, FieldId, Format, Kind, Lost, Recording
 use kymo_time::{Clock, Timestamp};
 
 use super::database::DatabaseInfo;
-use super::json::Json;
 use super::log::LogInfo;
 use super::metrics::MetricsInfo;
 use super::spark::Spread;
 use super::text::Style;
+use super::{Json, begin_report};
 use crate::AnyRecording;
 use crate::timeline::KnownCounts;
 
@@ -504,14 +504,12 @@ impl Info {
     /// `{"recordings":[...]}` with all that is known; times in nanoseconds, what is not
     /// known as null.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Json::default();
-        json.begin_report();
-        json.key("recordings");
-        json.begin_array();
+        let mut json = begin_report();
+        json.begin_list("recordings");
         for recording in &self.recordings {
             recording.write_json(&mut json);
         }
-        json.end_array();
+        json.end_list();
         json.end_object();
         json.finish()
     }

@@ -6,64 +6,51 @@ use kymo_text::visible;
 use kymo_time::Timestamp;
 
 use super::{Count, Stats};
-use crate::report::json::Json;
 use crate::report::text::{Style, Table, within};
-use crate::report::{faults_below, write_faults};
+use crate::report::{Json, begin_report, faults_below, write_faults};
 
 impl Stats {
     /// One object: `events`, `bytes`, `begin`, `end` (nanoseconds), `rate` (events per
     /// second), `discarded_events`, `discarded_packets`, then `event_classes` and `streams` with the same keys
     /// for each, and `faults`; where not all faults are listed, `more_faults` says how many are not.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = Json::default();
+        let mut json = begin_report();
         let write = |json: &mut Json, count: &Count, duration| {
-            json.key("events");
-            json.number(count.events);
-            json.key("bytes");
-            json.number(count.bits.div_ceil(8));
-            json.key("begin");
-            json.optional_signed(count.first.map(Timestamp::as_nanos));
-            json.key("end");
-            json.optional_signed(count.last.map(Timestamp::as_nanos));
-            json.key("rate");
-            json.float(count.rate(duration).unwrap_or(f64::NAN));
+            json.entry("events", count.events);
+            json.entry("bytes", count.bits.div_ceil(8));
+            json.entry("begin", count.first.map(Timestamp::as_nanos));
+            json.entry("end", count.last.map(Timestamp::as_nanos));
+            json.entry("rate", count.rate(duration));
         };
         let path = |json: &mut Json, recording: usize| {
-            json.key("recording");
-            json.text(self.recordings[recording].as_os_str().as_encoded_bytes());
+            json.entry(
+                "recording",
+                self.recordings[recording].as_os_str().as_encoded_bytes(),
+            );
         };
-        json.begin_report();
         write(&mut json, &self.total, self.total.duration());
-        json.key("discarded_events");
-        json.number(self.discarded.events);
-        json.key("discarded_packets");
-        json.number(self.discarded.packets);
-        json.key("event_classes");
-        json.begin_array();
+        json.entry("discarded_events", self.discarded.events);
+        json.entry("discarded_packets", self.discarded.packets);
+        json.begin_list("event_classes");
         for class in &self.classes {
             json.begin_object();
             path(&mut json, class.recording);
-            json.key("stream_class");
-            json.number(class.stream_class);
-            json.key("event_class");
-            json.number(class.id);
-            json.key("event");
-            json.optional_text(class.name.as_deref());
+            json.entry("stream_class", class.stream_class);
+            json.entry("event_class", class.id);
+            json.entry("event", class.name.as_deref());
             write(&mut json, &class.count, self.total.duration());
             json.end_object();
         }
-        json.end_array();
-        json.key("streams");
-        json.begin_array();
+        json.end_list();
+        json.begin_list("streams");
         for stream in &self.streams {
             json.begin_object();
             path(&mut json, stream.recording);
-            json.key("stream");
-            json.text(stream.name.as_bytes());
+            json.entry("stream", stream.name.as_bytes());
             write(&mut json, &stream.count, stream.count.duration());
             json.end_object();
         }
-        json.end_array();
+        json.end_list();
         write_faults(&mut json, &self.faults, self.more_faults);
         json.end_object();
         json.finish()
