@@ -1,7 +1,8 @@
-//! All fuzz targets, one after the other, with libFuzzer on the stable compiler.
+//! All fuzz targets, as many at a time as there are processors, with libFuzzer on the stable compiler.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::Outcome;
@@ -22,6 +23,10 @@ const FLAGS: &[&str] = &[
     "--cfg=fuzzing",
 ];
 
+/// The program that has all targets, and the variable that names the one to run.
+const ALL: &str = "all";
+const CHOICE: &str = "KYMO_FUZZ_TARGET";
+
 /// `cargo xtask fuzz`.
 pub(crate) fn run(mut args: Args) -> Outcome {
     let seconds: u64 = args.word().ok_or("fuzz needs SECONDS")?.parse()?;
@@ -31,6 +36,16 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     args.finish()?;
     let folder = root().join("fuzz");
     let target = host()?;
+    let mut targets = targets(&folder)?;
+    if let Some(unknown) = only.iter().find(|name| !targets.contains(name)) {
+        return Err(format!("no fuzz target `{unknown}` in {}", folder.display()).into());
+    }
+    targets.retain(|name| only.is_empty() || only.contains(name));
+    // Programs that are linked take longer than their inputs. The search is quicker in programs of one target.
+    let programs: Vec<&str> = match made {
+        Some(_) => vec![ALL],
+        None => targets.iter().map(String::as_str).collect(),
+    };
     let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(&folder)
         .env("RUSTFLAGS", FLAGS.join(" "))
@@ -40,33 +55,91 @@ pub(crate) fn run(mut args: Args) -> Outcome {
             "--quiet",
             "--release",
             "--locked",
-            "--bins",
             "--target",
             &target,
         ])
+        .args(programs.iter().flat_map(|name| ["--bin", name]))
         .status()?;
     if !built.success() {
         return Err("the fuzz targets do not build".into());
     }
-    let mut targets = targets(&folder)?;
-    if let Some(unknown) = only.iter().find(|name| !targets.contains(name)) {
-        return Err(format!("no fuzz target `{unknown}` in {}", folder.display()).into());
-    }
-    targets.retain(|name| only.is_empty() || only.contains(name));
-    let share = (seconds / targets.len() as u64).max(1);
+    let campaign = Campaign {
+        folder: &folder,
+        programs: folder.join("target").join(&target).join("release"),
+        seed,
+        made,
+        share: share(seconds, targets.len()),
+    };
+    std::fs::create_dir_all(folder.join("artifacts"))?;
     let all = Instant::now();
-    for name in &targets {
+    let queue = Mutex::new(targets.iter());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let found = Mutex::new(Vec::new());
+    let report = |problem: String| {
+        found
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(problem)
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..workers() {
+            scope.spawn(|| {
+                while let Some(name) = next() {
+                    match campaign.run(name) {
+                        Ok(line) => println!("{line}"),
+                        Err(error) => report(error.to_string()),
+                    }
+                    if made.is_some() && all.elapsed().as_secs() > seconds {
+                        report(format!("the inputs take more than {seconds} s"));
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if !found.is_empty() {
+        return Err(found.join("\n").into());
+    }
+    println!("{} passed, 0 failed", targets.len());
+    Ok(())
+}
+
+/// How many targets run at a time: each has one thread.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The seconds of each target's search, of those of the whole.
+fn share(seconds: u64, targets: usize) -> u64 {
+    (seconds * workers() as u64 / targets as u64).clamp(1, seconds.max(1))
+}
+
+/// What all targets are run with.
+struct Campaign<'a> {
+    folder: &'a Path,
+    /// Where the built programs are.
+    programs: PathBuf,
+    seed: Option<u32>,
+    /// How many inputs are made for each target; libFuzzer searches for some if none.
+    made: Option<usize>,
+    /// Seconds of a search.
+    share: u64,
+}
+
+impl Campaign<'_> {
+    /// Runs a target, and describes its run in a line.
+    fn run(&self, name: &str) -> Outcome<String> {
+        let folder = self.folder;
         let seeds = seeds(&folder.join("corpus").join(name))?;
-        std::fs::create_dir_all(folder.join("artifacts"))?;
-        let program = folder
-            .join("target")
-            .join(&target)
-            .join("release")
-            .join(name);
+        let program = self
+            .programs
+            .join(if self.made.is_some() { ALL } else { name });
+        let inputs = folder.join("target/made").join(name);
         let began = Instant::now();
         let mut fuzzer = Command::new(&program);
-        fuzzer.current_dir(&folder);
-        match made {
+        fuzzer.current_dir(folder).env(CHOICE, name);
+        match self.made {
             None => {
                 // New inputs stay out of the repository's corpus.
                 let found = folder.join("target/found").join(name);
@@ -74,13 +147,12 @@ pub(crate) fn run(mut args: Args) -> Outcome {
                 fuzzer
                     .arg(&found)
                     .arg(folder.join("corpus").join(name))
-                    .arg(format!("-max_total_time={share}"))
+                    .arg(format!("-max_total_time={}", self.share))
                     // 0 is libFuzzer's word for a seed of its own.
-                    .arg(format!("-seed={}", seed.unwrap_or(0)));
+                    .arg(format!("-seed={}", self.seed.unwrap_or(0)));
             }
             Some(count) => {
-                let inputs = folder.join("target/made").join(name);
-                make(&seeds, count, seed.unwrap_or(1), &inputs)?;
+                make(&seeds, count, self.seed.unwrap_or(1), &inputs)?;
                 fuzzer.arg(&inputs).arg("-runs=0");
             }
         }
@@ -95,32 +167,27 @@ pub(crate) fn run(mut args: Args) -> Outcome {
             .arg("-print_final_stats=1")
             .output()?;
         let log = String::from_utf8_lossy(&output.stderr);
-        if !output.status.success() && !only_stalled(&program, &folder, name)? {
+        if !output.status.success() && !only_stalled(&program, folder, name)? {
             eprintln!("{log}");
             return Err(format!("{name} found something; see fuzz/artifacts").into());
         }
-        let least = made.unwrap_or(seeds.len() + 1) as u64;
+        let least = self.made.unwrap_or(seeds.len() + 1) as u64;
         let runs = log
             .lines()
             .find_map(|line| line.strip_prefix("stat::number_of_executed_units:"))
             .and_then(|runs| runs.trim().parse::<u64>().ok())
             .filter(|&runs| runs >= least)
             .ok_or_else(|| format!("{name} ran fewer inputs than {least}"))?;
+        if self.made.is_some() {
+            // They are made again.
+            std::fs::remove_dir_all(&inputs)?;
+        }
         let time = began.elapsed().as_secs_f64();
-        println!(
+        Ok(format!(
             "{name:<18} {:>3} seeds, {runs:>9} runs in {time:.1} s",
             seeds.len()
-        );
-        if made.is_some() {
-            // They are made again.
-            std::fs::remove_dir_all(folder.join("target/made"))?;
-            if all.elapsed().as_secs() > seconds {
-                return Err(format!("the inputs take more than {seconds} s").into());
-            }
-        }
+        ))
     }
-    println!("{} passed, 0 failed", targets.len());
-    Ok(())
 }
 
 /// Whether a target ended only because the machine stalled: on inputs that took too long by the
@@ -144,6 +211,7 @@ fn only_stalled(program: &Path, folder: &Path, name: &str) -> Outcome<bool> {
             && Command::new(program)
                 .arg(&path)
                 .arg("-timeout=10")
+                .env(CHOICE, name)
                 .output()?
                 .status
                 .success();
