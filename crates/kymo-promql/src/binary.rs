@@ -53,6 +53,16 @@ impl Operator {
         matches!(self, Self::Compare(_))
     }
 
+    /// Whether results are without the name of the metric: those of comparisons that filter keep it, and so do those
+    /// of `atan2`, which Prometheus has overlooked.
+    const fn drops_name(self, returns_bool: bool) -> bool {
+        match self {
+            Self::Compare(_) => returns_bool,
+            Self::Atan2 => false,
+            _ => true,
+        }
+    }
+
     /// The value of the operation: of comparisons 1 or 0.
     fn compute(self, left: f64, right: f64) -> f64 {
         let truth = |is_true| if is_true { 1.0 } else { 0.0 };
@@ -189,6 +199,7 @@ impl Evaluator<'_> {
         };
         let returns_bool = matching.returns_bool();
         let is_filter = operator.is_comparison() && !returns_bool;
+        let drops_name = operator.drops_name(returns_bool);
         // Columns of the side that has one series, by their signatures.
         let mut groups: HashMap<Labels, Vec<usize>> = HashMap::with_capacity(one.len());
         for (place, column) in one.iter().enumerate() {
@@ -241,7 +252,7 @@ impl Evaluator<'_> {
                     }
                 }
                 if !is_empty {
-                    let labels = matching.result(&column.labels, &other.labels, !is_filter);
+                    let labels = matching.result(&column.labels, &other.labels, drops_name);
                     results.push(Column { labels, values });
                 }
             }
@@ -349,7 +360,7 @@ fn with_scalar(
                 *value = ABSENT;
             }
         }
-        if !is_filter {
+        if operator.drops_name(returns_bool) {
             column.labels = column.labels.without_name();
         }
     }

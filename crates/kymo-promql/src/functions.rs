@@ -7,7 +7,7 @@ use promql_parser::parser::{Call, Expr};
 use crate::eval::{ABSENT, Column, Evaluator, Grid, Value, is_absent, map, merge};
 use crate::guard::LARGEST_REGEX;
 use crate::parse::anchored;
-use crate::{Labels, Matchers, QueryError, over_time};
+use crate::{Labels, Matchers, QueryError, over_time, regexes};
 
 type OfValue = fn(f64) -> f64;
 type OfDate = fn(&jiff::Zoned) -> i32;
@@ -250,11 +250,13 @@ impl Evaluator<'_> {
         let replacement = self.text(replacement, grid)?;
         let from = self.text(from, grid)?;
         let pattern = self.text(pattern, grid)?;
-        let regex = anchored(&pattern, LARGEST_REGEX / 8).map_err(|_| {
+        let wrong = || {
             QueryError::execution(format!(
                 "invalid regular expression in label_replace(): {pattern}"
             ))
-        })?;
+        };
+        let translated = regexes::translate(&pattern).map_err(|_| wrong())?;
+        let regex = anchored(&translated, LARGEST_REGEX / 8).map_err(|_| wrong())?;
         check_label(&to, "label_replace")?;
         let mut columns = self.columns(vector, grid)?;
         for column in &mut columns {
@@ -284,6 +286,11 @@ impl Evaluator<'_> {
         let from = from.iter().map(|name| self.text(name, grid));
         let from: Vec<_> = from.collect::<Result<_, _>>()?;
         check_label(&to, "label_join")?;
+        if let Some(wrong) = from.iter().find(|name| !is_label(name)) {
+            return Err(QueryError::execution(format!(
+                "invalid source label name in label_join(): {wrong}"
+            )));
+        }
         let mut columns = self.columns(vector, grid)?;
         for column in &mut columns {
             let values = from.iter().map(|name| column.labels.get(name));

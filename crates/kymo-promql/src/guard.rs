@@ -1,10 +1,11 @@
 //! What is looked at before the parser sees a query.
 //!
 //! The parser recurses on nested expressions and on pieces of strings, takes a number without a unit as a
-//! duration of any size, and knows escapes in raw strings. So nesting, operators and escapes are bounded, durations are
-//! checked, and raw strings become ordinary ones.
+//! duration of any size, and knows escapes in raw strings. So nesting, operators and escapes are bounded, durations and
+//! numbers are checked, raw strings become ordinary ones, and regular expressions those of the library that matches.
 
 use crate::parse::anchored;
+use crate::regexes;
 
 /// The longest query, in bytes.
 const LONGEST: usize = 64 << 10;
@@ -20,13 +21,30 @@ const MOST_REGEXES: usize = 100;
 pub(crate) const LARGEST_REGEX: usize = 1 << 20;
 /// Digits of a number of a duration.
 const MOST_DIGITS: usize = 9;
+/// Milliseconds of the longest duration: as many as Prometheus has nanoseconds for, in 64 bits.
+const LONGEST_DURATION: u64 = 9_223_372_036_854;
+/// No time of `@` is as many seconds from 1970.
+const FARTHEST_TIME: f64 = 9_223_372_036_854_775.0;
+
+/// A function that was renamed.
+const HOLT_WINTERS: &str = "holt_winters";
+/// Its name in Prometheus 3.
+pub(crate) const SMOOTHING: &str = "double_exponential_smoothing";
 
 /// The query as the parser may see it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Guarded {
+    pub(crate) text: String,
+    /// The regular expressions as they were written, in their order.
+    pub(crate) patterns: Vec<String>,
+}
+
+/// Makes a query fit for the parser.
 ///
 /// # Errors
 ///
 /// What is wrong, with its line and column.
-pub(crate) fn guard(query: &str) -> Result<String, String> {
+pub(crate) fn guard(query: &str) -> Result<Guarded, String> {
     if query.len() > LONGEST {
         return Err(format!("the query is longer than {LONGEST} bytes"));
     }
@@ -38,6 +56,7 @@ pub(crate) fn guard(query: &str) -> Result<String, String> {
         operators: 0,
         escapes: 0,
         regexes: 0,
+        patterns: Vec::new(),
         is_regex: false,
     }
     .run()
@@ -51,6 +70,7 @@ struct Guard<'q> {
     operators: usize,
     escapes: usize,
     regexes: usize,
+    patterns: Vec<String>,
     /// Whether the next string is a regular expression.
     is_regex: bool,
 }
@@ -85,7 +105,7 @@ impl<'q> Guard<'q> {
         }
     }
 
-    fn run(mut self) -> Result<String, String> {
+    fn run(mut self) -> Result<Guarded, String> {
         let mut in_braces = false;
         let mut is_operator = false;
         while let Some(char) = self.rest().chars().next() {
@@ -111,6 +131,7 @@ impl<'q> Guard<'q> {
                     self.copy(1);
                     self.is_regex = true;
                 }
+                '@' => self.time()?,
                 '(' => {
                     self.depth += 1;
                     self.limit(self.depth, DEEPEST, "levels of parentheses")?;
@@ -129,11 +150,14 @@ impl<'q> Guard<'q> {
                     self.copy(1);
                 }
                 _ if char.is_ascii_alphabetic() || char == '_' => self.word(in_braces)?,
-                _ if char.is_ascii_digit() => self.digits(),
+                _ if char.is_ascii_digit() => self.digits()?,
                 _ => self.copy(char.len_utf8()),
             }
         }
-        Ok(self.out)
+        Ok(Guarded {
+            text: self.out,
+            patterns: self.patterns,
+        })
     }
 
     fn string(&mut self, quote: char) -> Result<(), String> {
@@ -147,8 +171,17 @@ impl<'q> Guard<'q> {
                 self.limit(self.escapes, MOST_ESCAPES, "escapes and comments")?;
             } else if char == quote {
                 let text = &self.rest()[1..place];
-                self.regex(&text.replace("\\\\", "\\"))?;
-                self.copy(place + 1);
+                if !std::mem::take(&mut self.is_regex) {
+                    self.copy(place + 1);
+                    return Ok(());
+                }
+                match unescape(text) {
+                    Some(pattern) => self.regex(&pattern)?,
+                    None => {
+                        return Err(self.problem("invalid escape sequence in a string"));
+                    }
+                }
+                self.at += place + 1;
                 return Ok(());
             } else if char == '\n' {
                 break;
@@ -157,18 +190,26 @@ impl<'q> Guard<'q> {
         Err(self.problem("unterminated quoted string"))
     }
 
-    /// The parser compiles regular expressions whatever they take. The first of a query may have a size of 1 MiB
-    /// here, the second half of that, and so on: 6 MiB in total.
+    /// Writes a regular expression as the parser is to have it, which compiles it whatever it takes. The first of a
+    /// query may have a size of 1 MiB here, the second half of that, and so on: 6 MiB in total.
     fn regex(&mut self, pattern: &str) -> Result<(), String> {
-        if !std::mem::take(&mut self.is_regex) {
-            return Ok(());
-        }
-        match anchored(pattern, LARGEST_REGEX / self.regexes) {
+        let translated = match regexes::translate(pattern) {
+            Ok(translated) => translated,
+            Err(problem) => {
+                return Err(self.problem(&format!("error parsing regexp: {problem}")));
+            }
+        };
+        match anchored(&translated, LARGEST_REGEX / self.regexes) {
             Err(regex::Error::CompiledTooBig(_)) => {
                 Err(self.problem("the regular expressions of the query are too large together"))
             }
-            // What is wrong, the parser says.
-            _ => Ok(()),
+            Err(_) => Err(self.problem(&format!(
+                "error parsing regexp: illegal regex for {pattern}"
+            ))),
+            Ok(_) => {
+                self.patterns.push(pattern.to_owned());
+                self.quoted(&translated)
+            }
         }
     }
 
@@ -178,9 +219,18 @@ impl<'q> Guard<'q> {
         let Some(end) = rest[1..].find('`') else {
             return Err(self.problem("unterminated raw string"));
         };
-        self.regex(&rest[1..=end])?;
+        match std::mem::take(&mut self.is_regex) {
+            true => self.regex(&rest[1..=end])?,
+            false => self.quoted(&rest[1..=end])?,
+        }
+        self.at += end + 2;
+        Ok(())
+    }
+
+    /// Writes a text between quotes.
+    fn quoted(&mut self, text: &str) -> Result<(), String> {
         self.out.push('"');
-        for char in rest[1..=end].chars() {
+        for char in text.chars() {
             let escape = match char {
                 '\\' => "\\\\",
                 '"' => "\\\"",
@@ -196,8 +246,25 @@ impl<'q> Guard<'q> {
             self.out.push_str(escape);
         }
         self.out.push('"');
-        self.at += end + 2;
         Ok(())
+    }
+
+    /// `@` and a time, if it is a number.
+    fn time(&mut self) -> Result<(), String> {
+        self.copy(1);
+        self.spaces();
+        let rest = self.rest().as_bytes();
+        let sign = usize::from(matches!(rest.first(), Some(b'+' | b'-')));
+        let end = rest[sign..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'.');
+        let text = &self.rest()[sign..sign + end.count()];
+        match text.parse::<f64>() {
+            Ok(seconds) if seconds.is_nan() || seconds.abs() >= FARTHEST_TIME => Err(self.problem(
+                &format!("timestamp out of bounds for @ modifier: {seconds:.6}"),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// `[5m]`, `[1h:]`, `[1h:5m]`.
@@ -235,6 +302,7 @@ impl<'q> Guard<'q> {
     fn duration(&mut self) -> Result<(), String> {
         let rest = self.rest().as_bytes();
         let mut length = 0;
+        let mut total: u64 = 0;
         loop {
             let digits = rest[length..]
                 .iter()
@@ -246,13 +314,25 @@ impl<'q> Guard<'q> {
             if digits > MOST_DIGITS {
                 return Err(self.problem("duration out of range"));
             }
+            let number: u64 = self.rest()[length..length + digits]
+                .parse()
+                .unwrap_or(u64::MAX);
             length += digits;
-            let unit: &[u8] = match &rest[length..] {
-                [b'm', b's', ..] => b"ms",
-                [b'y' | b'w' | b'd' | b'h' | b'm' | b's', ..] => b"s",
+            let (unit, millis) = match &rest[length..] {
+                [b'm', b's', ..] => (2, 1),
+                [b's', ..] => (1, 1000),
+                [b'm', ..] => (1, 60_000),
+                [b'h', ..] => (1, 3_600_000),
+                [b'd', ..] => (1, 86_400_000),
+                [b'w', ..] => (1, 604_800_000),
+                [b'y', ..] => (1, 31_536_000_000),
                 _ => return Err(self.problem("missing unit in a duration, such as 5m")),
             };
-            length += unit.len();
+            total = total.saturating_add(number.saturating_mul(millis));
+            length += unit;
+        }
+        if total > LONGEST_DURATION {
+            return Err(self.problem("duration out of range"));
         }
         if length == 0 {
             return Err(self.problem("expected a duration such as 5m"));
@@ -262,7 +342,7 @@ impl<'q> Guard<'q> {
     }
 
     /// A number, or what follows digits without a space: `0x1f`, `1e5`, `5m`.
-    fn digits(&mut self) {
+    fn digits(&mut self) -> Result<(), String> {
         let rest = self.rest().as_bytes();
         let mut length = 0;
         while length < rest.len() {
@@ -275,7 +355,14 @@ impl<'q> Guard<'q> {
             }
             length += 1;
         }
+        let text = &self.rest()[..length];
+        if text.parse().is_ok_and(f64::is_infinite) {
+            return Err(self.problem(&format!(
+                "error parsing number: \"{text}\": value out of range"
+            )));
+        }
         self.copy(length);
+        Ok(())
     }
 
     fn word(&mut self, in_braces: bool) -> Result<(), String> {
@@ -283,6 +370,15 @@ impl<'q> Guard<'q> {
         let is_end = |char: char| !(char.is_ascii_alphanumeric() || char == '_' || char == ':');
         let length = rest.find(is_end).unwrap_or(rest.len());
         let word = rest[..length].to_ascii_lowercase();
+        if !in_braces
+            && &rest[..length] == HOLT_WINTERS
+            && rest[length..].trim_start().starts_with('(')
+        {
+            // The parser knows the name that it has in Prometheus 3.
+            self.out.push_str(SMOOTHING);
+            self.at += length;
+            return Ok(());
+        }
         self.copy(length);
         if in_braces {
             return Ok(());
@@ -311,16 +407,58 @@ impl<'q> Guard<'q> {
     }
 }
 
+/// What a string between quotes means; `None` if an escape in it is not understood.
+fn unescape(text: &str) -> Option<String> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut push = |char: char| {
+        plain.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+    };
+    let mut rest = text;
+    while let Some(place) = rest.find('\\') {
+        rest[..place].chars().for_each(&mut push);
+        rest = &rest[place + 1..];
+        let letter = rest.chars().next()?;
+        let mut length = letter.len_utf8();
+        let number = |digits: &str, radix| u32::from_str_radix(digits, radix).ok();
+        match letter {
+            'a' => push('\x07'),
+            'b' => push('\x08'),
+            'f' => push('\x0c'),
+            'n' => push('\n'),
+            'r' => push('\r'),
+            't' => push('\t'),
+            'v' => push('\x0b'),
+            '\\' | '"' | '\'' => push(letter),
+            // Bytes above 127 would be parts of characters, which come as themselves.
+            '0'..='7' => {
+                length = 3;
+                push(char::from_u32(number(rest.get(..3)?, 8)?).filter(char::is_ascii)?);
+            }
+            'x' => {
+                length = 3;
+                push(char::from_u32(number(rest.get(1..3)?, 16)?).filter(char::is_ascii)?);
+            }
+            'u' | 'U' => {
+                length = if letter == 'u' { 5 } else { 9 };
+                push(char::from_u32(number(rest.get(1..length)?, 16)?)?);
+            }
+            _ => return None,
+        }
+        rest = &rest[length..];
+    }
+    rest.chars().for_each(&mut push);
+    String::from_utf8(plain).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn raw_strings_become_quoted_ones() {
-        assert_eq!(
-            guard("a{b=~`\\d\"x`} # c\n+ 1").as_deref(),
-            Ok("a{b=~\"\\\\d\\\"x\"}  \n+ 1")
-        );
+        let guarded = guard("a{b=~`\\.\"x`,c=`\\d`} # c\n+ 1").unwrap();
+        assert_eq!(guarded.text, "a{b=~\"\\\\.\\\"x\",c=\"\\\\d\"}  \n+ 1");
+        assert_eq!(guarded.patterns, [r#"\."x"#]);
     }
 
     #[test]
@@ -335,6 +473,11 @@ mod tests {
             ("x offset -9999999999s", "duration out of range"),
             ("x[]", "expected a duration"),
             ("\"a", "unterminated"),
+            ("x offset 300y", "duration out of range"),
+            ("x @ -1e16", "timestamp out of bounds"),
+            ("x + 1e400", "value out of range"),
+            (r#"x{a=~"\q"}"#, "invalid escape sequence"),
+            (r#"x{a=~"b**"}"#, "invalid nested repetition operator"),
         ] {
             let found = guard(query).map_err(|error| error.contains(problem));
             assert!(
@@ -356,7 +499,22 @@ mod tests {
             "a >= bool 1.5",
             "x offset 5m[1h:]",
         ] {
-            assert_eq!(guard(fine).as_deref(), Ok(fine));
+            assert_eq!(guard(fine).unwrap().text, fine);
+        }
+    }
+
+    #[test]
+    fn escapes_are_those_of_go() {
+        for (text, plain) in [
+            (r"a\\.\n", Some("a\\.\n")),
+            (r"\x41\101\u00e9\U0001F600", Some("AAé😀")),
+            (r"\xff", None),
+            (r"\q", None),
+            (r"\x4", None),
+            ("\\", None),
+            (r"\ué", None),
+        ] {
+            assert_eq!(unescape(text).as_deref(), plain, "{text}");
         }
     }
 

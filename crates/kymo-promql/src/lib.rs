@@ -18,6 +18,7 @@ mod labels;
 mod number;
 mod over_time;
 mod parse;
+mod regexes;
 mod select;
 mod source;
 

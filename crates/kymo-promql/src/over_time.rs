@@ -4,16 +4,18 @@ use promql_parser::parser::Call;
 
 use crate::eval::{ABSENT, Column, Evaluator, Grid, Value, is_absent, merge};
 use crate::functions::absent_labels;
+use crate::guard::SMOOTHING;
 use crate::select::Window;
 use crate::{QueryError, Sample, Series};
 
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 23] = [
     "absent_over_time",
     "avg_over_time",
     "changes",
     "count_over_time",
     "delta",
     "deriv",
+    SMOOTHING,
     "first_over_time",
     "idelta",
     "increase",
@@ -55,6 +57,14 @@ impl Evaluator<'_> {
             Some(parameter) => self.scalars(parameter, grid)?,
             None => Vec::new(),
         };
+        let trends = match args.get(2) {
+            Some(trend) => self.scalars(trend, grid)?,
+            None => Vec::new(),
+        };
+        if name == SMOOTHING {
+            check_factors(&parameters, "smoothing", "sf")?;
+            check_factors(&trends, "trend", "tf")?;
+        }
         let met = |series: &Series| {
             if series.is_rate && OF_COUNTERS.contains(&name) {
                 let of = series.labels.name();
@@ -112,6 +122,10 @@ impl Evaluator<'_> {
                     before != value && !(before.is_nan() && value.is_nan())
                 })),
                 "resets" => Some(count_pairs(samples, |before, value| value < before)),
+                SMOOTHING => {
+                    let trend = trends.get(window.step).copied().unwrap_or(f64::NAN);
+                    smoothed(samples, parameter(window), trend)
+                }
                 "deriv" => (samples.len() >= 2).then(|| regression(samples, samples[0].time).0),
                 "predict_linear" => (samples.len() >= 2).then(|| {
                     let (slope, intercept) = regression(samples, window.time);
@@ -271,6 +285,38 @@ pub(crate) fn quantile(part: f64, values: &mut [f64]) -> f64 {
     let next = (place + 1).min(values.len() - 1);
     let weight = rank - below;
     values[place] * (1.0 - weight) + values[next] * weight
+}
+
+/// Refuses factors that do not lie between 0 and 1.
+fn check_factors(factors: &[f64], what: &str, short: &str) -> Result<(), QueryError> {
+    match factors
+        .iter()
+        .find(|factor| **factor <= 0.0 || **factor >= 1.0)
+    {
+        Some(wrong) => Err(QueryError::execution(format!(
+            "invalid {what} factor. Expected: 0 < {short} < 1, got: {wrong:.6}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The level after the last sample, with double exponential smoothing: each sample moves the level by the first factor,
+/// each change of the level the trend by the second one.
+fn smoothed(samples: &[Sample], level_factor: f64, trend_factor: f64) -> Option<f64> {
+    let [first, second, ..] = samples else {
+        return None;
+    };
+    let (mut before, mut level) = (0.0, first.value);
+    let mut trend = second.value - first.value;
+    for (place, sample) in samples.iter().enumerate().skip(1) {
+        if place > 1 {
+            trend = trend_factor * (level - before) + (1.0 - trend_factor) * trend;
+        }
+        let next = level_factor * sample.value + (1.0 - level_factor) * (level + trend);
+        before = level;
+        level = next;
+    }
+    Some(level)
 }
 
 fn count_pairs(samples: &[Sample], counts: impl Fn(f64, f64) -> bool) -> f64 {

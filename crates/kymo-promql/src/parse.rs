@@ -5,7 +5,7 @@ use promql_parser::parser::value::ValueType;
 use promql_parser::parser::{Expr, VectorSelector, parse};
 use regex::Regex;
 
-use crate::guard::guard;
+use crate::guard::{Guarded, guard};
 use crate::labels::NAME;
 use crate::{Labels, QueryError, aggregate, functions, over_time};
 
@@ -31,12 +31,14 @@ impl Expression {
     /// assert!(Expression::parse("histogram_quantile(0.9, x)").is_err());
     /// ```
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let plain = guard(query).map_err(QueryError::Parse)?;
-        if plain.trim().is_empty() {
-            return Err(QueryError::Parse("no expression found in input".to_owned()));
+        let Guarded { text, patterns } = guard(query).map_err(QueryError::Parse)?;
+        if text.trim().is_empty() {
+            let problem = "1:1: parse error: no expression found in input";
+            return Err(QueryError::Parse(problem.to_owned()));
         }
-        let root = parse(&plain).map_err(QueryError::Parse)?;
+        let mut root = parse(&text).map_err(parse_error)?;
         check(&root).map_err(QueryError::Parse)?;
+        restore(&mut root, &mut patterns.into_iter());
         Ok(Self { root })
     }
 
@@ -53,6 +55,46 @@ impl Expression {
     /// Whether it is a text.
     pub fn is_text(&self) -> bool {
         self.root.value_type() == ValueType::String
+    }
+}
+
+fn parse_error(problem: String) -> QueryError {
+    QueryError::Parse(format!("parse error: {problem}"))
+}
+
+/// Gives matchers the regular expressions that were written, for those who show them; they go on to match as translated.
+fn restore(expr: &mut Expr, patterns: &mut std::vec::IntoIter<String>) {
+    let mut selector = |selector: &mut VectorSelector| {
+        for matcher in &mut selector.matchers.matchers {
+            if matches!(matcher.op, MatchOp::Re(_) | MatchOp::NotRe(_))
+                && let Some(pattern) = patterns.next()
+            {
+                matcher.value = pattern;
+            }
+        }
+    };
+    match expr {
+        Expr::VectorSelector(vector) => selector(vector),
+        Expr::MatrixSelector(matrix) => selector(&mut matrix.vs),
+        Expr::Aggregate(aggregate) => {
+            if let Some(param) = &mut aggregate.param {
+                restore(param, patterns);
+            }
+            restore(&mut aggregate.expr, patterns);
+        }
+        Expr::Unary(unary) => restore(&mut unary.expr, patterns),
+        Expr::Binary(binary) => {
+            restore(&mut binary.lhs, patterns);
+            restore(&mut binary.rhs, patterns);
+        }
+        Expr::Paren(paren) => restore(&mut paren.expr, patterns),
+        Expr::Subquery(subquery) => restore(&mut subquery.expr, patterns),
+        Expr::Call(call) => {
+            for arg in &mut call.args.args {
+                restore(arg, patterns);
+            }
+        }
+        Expr::NumberLiteral(_) | Expr::StringLiteral(_) | Expr::Extension(_) => {}
     }
 }
 

@@ -256,7 +256,7 @@ fn instant_queries() {
             "up[5]",
             "error: 1:4: parse error: missing unit in a duration, such as 5m",
         ),
-        ("", "error: no expression found in input"),
+        ("", "error: 1:1: parse error: no expression found in input"),
     ] {
         assert_eq!(instant(query), expected, "{query}");
     }

@@ -48,7 +48,9 @@ impl Default for Limits {
 pub enum Method {
     /// To answer.
     Get,
-    /// The same, with parameters in the body.
+    /// The same, without the body of the answer.
+    Head,
+    /// As `Get`, with parameters in the body.
     Post,
     /// Something else.
     Other,
@@ -77,7 +79,8 @@ impl HttpRequest {
         self.all(name).next()
     }
 
-    /// Adds the parameters of the body, if it is a form.
+    /// Adds the parameters of the body, if it is a form. They come before those of the address, as clients of
+    /// Prometheus expect.
     ///
     /// # Errors
     ///
@@ -90,7 +93,16 @@ impl HttpRequest {
             .content_type
             .starts_with("application/x-www-form-urlencoded")
         {
-            true => form(&self.body, &mut self.parameters),
+            true => {
+                let mut parameters = Vec::new();
+                form(&self.body, &mut parameters)?;
+                if parameters.len() + self.parameters.len() > MOST_PARAMETERS {
+                    return Err(400);
+                }
+                parameters.append(&mut self.parameters);
+                self.parameters = parameters;
+                Ok(())
+            }
             false => Err(415),
         }
     }
@@ -144,6 +156,7 @@ pub fn parse_head(bytes: &[u8], limits: &Limits) -> Result<Option<(Head, usize)>
     let mut head = Head {
         method: match request.method {
             Some("GET") => Method::Get,
+            Some("HEAD") => Method::Head,
             Some("POST") => Method::Post,
             _ => Method::Other,
         },
@@ -350,7 +363,7 @@ impl HttpAnswer {
         }
     }
 
-    fn send(&self, stream: &mut Stream, keeps: bool) -> std::io::Result<()> {
+    fn send(&self, stream: &mut Stream, keeps: bool, is_head: bool) -> std::io::Result<()> {
         let mut headers = vec![
             ("Cache-Control", "no-store"),
             ("X-Content-Type-Options", "nosniff"),
@@ -369,7 +382,10 @@ impl HttpAnswer {
             end: Instant::now() + ANSWER_TIME,
         };
         stream.write_all(head.as_bytes())?;
-        stream.write_all(&self.body)
+        match is_head {
+            true => Ok(()),
+            false => stream.write_all(&self.body),
+        }
     }
 }
 
@@ -389,6 +405,7 @@ pub(crate) fn serve(
     // Who is gone, or too slow, needs no answer.
     while let Some(request) = next(&mut stream, limits, tokens.as_ref(), is_first, &mut bytes) {
         is_first = false;
+        let is_head = matches!(&request, Ok((request, _)) if request.method == Method::Head);
         let (answer, keeps) = match request {
             Ok((request, keeps)) => (answer(request), keeps && !stream.is_cut()),
             Err(401) if lacks_tokens => (HttpAnswer::text(503, NO_TOKENS), false),
@@ -402,7 +419,7 @@ pub(crate) fn serve(
                 (answer, false)
             }
         };
-        if answer.send(&mut stream, keeps).is_err() || !keeps {
+        if answer.send(&mut stream, keeps, is_head).is_err() || !keeps {
             return;
         }
     }
@@ -521,7 +538,7 @@ mod tests {
             (request.get("b"), request.get("query")),
             (Some("x y"), Some("a+b c"))
         );
-        assert_eq!(request.all("a").collect::<Vec<_>>(), ["1", "2"]);
+        assert_eq!(request.all("a").collect::<Vec<_>>(), ["2", "1"]);
         for (bytes, status) in [
             (
                 &b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n"[..],

@@ -35,6 +35,8 @@ pub(crate) struct SeriesEntry {
     pub(crate) source: Box<[u8]>,
     /// Whether its values are rates of a counter.
     pub(crate) is_rate: bool,
+    /// Seconds that the archives reach back from the last update.
+    pub(crate) span: i64,
     /// The path of the file, absolute.
     pub(crate) path: Arc<[u8]>,
     /// When the file was written last, as far as that was seen.
@@ -223,6 +225,7 @@ fn with_time(entry: Arc<SeriesEntry>, modified: Option<SystemTime>) -> Arc<Serie
         graphite: entry.graphite.clone(),
         source: entry.source.clone(),
         is_rate: entry.is_rate,
+        span: entry.span,
         path: Arc::clone(&entry.path),
         modified,
     })
@@ -241,6 +244,12 @@ fn look_into(store: &Store, path: &Path) -> Option<Vec<Arc<SeriesEntry>>> {
     // What was taken with a name and labels has these.
     let key = store.index().get(relative);
     let path: Arc<[u8]> = bytes_of(path).into();
+    let database = rrd.database();
+    let span = database.archives.iter().map(|archive| {
+        let points = archive.rows.saturating_mul(archive.points_per_row);
+        i64::try_from(points.saturating_mul(database.step)).unwrap_or(i64::MAX)
+    });
+    let span = span.max().unwrap_or(0);
     let sources = rrd.database().sources.iter().map(|source| {
         let is_rate = match source.kind {
             SourceKind::Measured { reading, .. } => reading != Reading::Gauge,
@@ -262,6 +271,7 @@ fn look_into(store: &Store, path: &Path) -> Option<Vec<Arc<SeriesEntry>>> {
             graphite,
             source: name.into(),
             is_rate,
+            span,
             path: Arc::clone(&path),
             modified: None,
         })

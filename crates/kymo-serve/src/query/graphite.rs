@@ -1,7 +1,8 @@
-//! Graphite's HTTP API: `/metrics/find` and `/render`.
+//! Graphite's HTTP API: `/metrics/find`, `/metrics/expand`, `/metrics/index.json` and `/render`.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::civil::{Date, DateTime};
@@ -11,8 +12,9 @@ use kymo_promql::QueryError;
 use kymo_text::Line;
 
 use super::archives::{self, WantedRows};
+use super::catalog::SeriesEntry;
 use super::databases::Databases;
-use super::{Queries, now};
+use super::{Queries, json_strings, now};
 use crate::http::{HttpAnswer, HttpRequest};
 
 /// The version of Graphite whose API this is.
@@ -42,10 +44,18 @@ impl From<TargetError> for Failure {
 /// Answers a path of Graphite; `None` for others.
 pub(super) fn answer(queries: &Queries, path: &str, request: &HttpRequest) -> Option<HttpAnswer> {
     let answered = match path {
-        "/metrics/find" => find(queries, request),
+        "/metrics/find" | "/metrics" => find(queries, request),
+        "/metrics/expand" => expand(queries, request),
+        "/metrics/index.json" => Ok(index(queries)),
         "/render" => rendered(queries, request),
         "/version" => Ok(format!("\"{VERSION}\"").into_bytes()),
         "/functions" => Ok(functions()),
+        // Series have no tags, and there are no events; clients ask for them nevertheless.
+        "/tags"
+        | "/tags/findSeries"
+        | "/tags/autoComplete/tags"
+        | "/tags/autoComplete/values"
+        | "/events/get_data" => Ok(b"[]".to_vec()),
         _ => return None,
     };
     Some(match answered {
@@ -80,13 +90,11 @@ struct Node {
     has_children: bool,
 }
 
-fn find(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> {
-    let query = request.get("query").filter(|query| !query.is_empty());
-    let query = query.ok_or_else(|| Failure::bad("the parameter `query` is missing"))?;
+/// What there is at the level of a pattern, by paths.
+fn nodes(all: &[Arc<SeriesEntry>], query: &str) -> Result<BTreeMap<String, Node>, Failure> {
     let pattern = Pattern::parse(query)?;
-    let series = queries.catalog.series();
-    let mut nodes: BTreeMap<&str, Node> = BTreeMap::new();
-    for entry in series.all() {
+    let mut nodes: BTreeMap<String, Node> = BTreeMap::new();
+    for entry in all {
         let path = entry.graphite.as_str();
         let Some(rest) = pattern.matches_beginning(path) else {
             continue;
@@ -96,26 +104,65 @@ fn find(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> {
             // Without the point.
             false => &path[..path.len() - rest.len() - 1],
         };
-        let node = nodes.entry(id).or_default();
+        let node = match nodes.get_mut(id) {
+            Some(node) => node,
+            None => nodes.entry(id.to_owned()).or_default(),
+        };
         match rest.is_empty() {
             true => node.is_leaf = true,
             false => node.has_children = true,
         }
     }
+    Ok(nodes)
+}
+
+/// The last part of a path.
+fn last_part(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+fn find(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> {
+    let query = request.get("query").filter(|query| !query.is_empty());
+    let query = query.ok_or_else(|| Failure::bad("the parameter `query` is missing"))?;
+    let series = queries.catalog.series();
+    let nodes = nodes(series.all(), query)?;
     let mut out = Line::new();
     match request.get("format").unwrap_or("treejson") {
         "treejson" => {
+            // As in Graphite, names come once, below the pattern that was asked for: clients choose among names.
+            let base = query.rfind('.').map_or("", |point| &query[..=point]);
+            let mut names: BTreeMap<&str, Node> = BTreeMap::new();
+            for (id, node) in &nodes {
+                let name = names.entry(last_part(id)).or_default();
+                name.is_leaf |= node.is_leaf;
+                name.has_children |= node.has_children;
+            }
+            let mut listed: Vec<_> = names.into_iter().collect();
+            listed.sort_by_key(|(_, node)| !node.has_children);
+            if request.get("wildcards") == Some("1") && listed.len() > 1 {
+                let has_children = listed.iter().any(|(_, node)| node.has_children);
+                let is_leaf = !has_children;
+                listed.insert(
+                    0,
+                    (
+                        "*",
+                        Node {
+                            is_leaf,
+                            has_children,
+                        },
+                    ),
+                );
+            }
             out.push_byte(b'[');
-            for (place, (id, node)) in nodes.into_iter().enumerate() {
+            for (place, (name, node)) in listed.into_iter().enumerate() {
                 if place > 0 {
                     out.push_byte(b',');
                 }
-                let text = id.rsplit('.').next().unwrap_or(id);
                 let children = u8::from(node.has_children);
                 out.push(b"{\"text\":");
-                out.json_string(text.as_bytes());
+                out.json_string(name.as_bytes());
                 out.push(b",\"id\":");
-                out.json_string(id.as_bytes());
+                out.json_string(format!("{base}{name}").as_bytes());
                 let leaf = u8::from(node.is_leaf);
                 let rest = format!(
                     ",\"allowChildren\":{children},\"expandable\":{children},\"leaf\":{leaf},\"context\":{{}}}}"
@@ -126,27 +173,90 @@ fn find(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> {
         }
         "completer" => {
             out.push(b"{\"metrics\":[");
-            for (place, (id, node)) in nodes.into_iter().enumerate() {
+            for (place, (id, node)) in nodes.iter().enumerate() {
                 if place > 0 {
                     out.push_byte(b',');
                 }
-                let text = id.rsplit('.').next().unwrap_or(id);
                 let ending = if node.is_leaf { "" } else { "." };
                 out.push(b"{\"path\":");
                 out.json_string(format!("{id}{ending}").as_bytes());
                 out.push(b",\"name\":");
-                out.json_string(text.as_bytes());
+                out.json_string(last_part(id).as_bytes());
                 out.push(format!(",\"is_leaf\":\"{}\"}}", u8::from(node.is_leaf)).as_bytes());
             }
             out.push(b"]}");
         }
+        "nodelist" => {
+            let names: BTreeSet<&str> = nodes.keys().map(|id| last_part(id)).collect();
+            out.push(b"{\"nodes\":");
+            json_strings(&mut out, names);
+            out.push_byte(b'}');
+        }
+        "json" => {
+            out.push_byte(b'[');
+            for (place, (id, node)) in nodes.iter().enumerate() {
+                if place > 0 {
+                    out.push_byte(b',');
+                }
+                out.push(b"{\"path\":");
+                out.json_string(id.as_bytes());
+                out.push(format!(",\"is_leaf\":{}}}", node.is_leaf).as_bytes());
+            }
+            out.push_byte(b']');
+        }
         other => {
             return Err(Failure::bad(format!(
-                "format `{other}` is not supported, expected treejson or completer"
+                "format `{other}` is not supported, expected treejson, completer, nodelist or json"
             )));
         }
     }
     Ok(out.as_bytes().to_vec())
+}
+
+/// The paths that patterns mean.
+fn expand(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> {
+    let is_set = |name: &str| request.get(name) == Some("1");
+    let series = queries.catalog.series();
+    let mut groups: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for query in request.all("query") {
+        let nodes = nodes(series.all(), query)?.into_iter();
+        let nodes = nodes.filter(|(_, node)| node.is_leaf || !is_set("leavesOnly"));
+        groups
+            .entry(query)
+            .or_default()
+            .extend(nodes.map(|(id, _)| id));
+    }
+    if groups.is_empty() {
+        return Err(Failure::bad("the parameter `query` is missing"));
+    }
+    let mut out = Line::new();
+    out.push(b"{\"results\":");
+    if is_set("groupByExpr") {
+        out.push_byte(b'{');
+        for (place, (query, paths)) in groups.iter().enumerate() {
+            if place > 0 {
+                out.push_byte(b',');
+            }
+            out.json_string(query.as_bytes());
+            out.push_byte(b':');
+            json_strings(&mut out, paths.iter().map(String::as_str));
+        }
+        out.push_byte(b'}');
+    } else {
+        let paths: BTreeSet<&str> = groups.values().flatten().map(String::as_str).collect();
+        json_strings(&mut out, paths);
+    }
+    out.push_byte(b'}');
+    Ok(out.as_bytes().to_vec())
+}
+
+/// All paths.
+fn index(queries: &Queries) -> Vec<u8> {
+    let series = queries.catalog.series();
+    let paths: BTreeSet<&str> = series.all().iter().map(|it| it.graphite.as_str()).collect();
+    let mut out = Line::new();
+    json_strings(&mut out, paths);
+    out.as_bytes().to_vec()
 }
 
 fn rendered(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> {
@@ -166,8 +276,10 @@ fn rendered(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure
         }),
     };
     let (from, until) = (time("from", now - DAY)?, time("until", now)?);
-    if until <= from {
-        return Err(Failure::bad("`until` has to be after `from`"));
+    // As in Graphite, their order does not matter.
+    let (from, until) = (from.min(until), from.max(until));
+    if until == from {
+        return Err(Failure::bad("`from` and `until` are the same time"));
     }
     let points = match request.get("maxDataPoints").filter(|it| !it.is_empty()) {
         None => None,
@@ -342,27 +454,27 @@ impl SeriesSource for Fetched<'_> {
     }
 }
 
-/// A time: seconds since 1970, `now`, `-1h`, `YYYYMMDD` or `HH:MM_YYYYMMDD`, in UTC.
+/// A time: seconds since 1970, `now`, `today`, `-1h`, `noon-1d`, `YYYYMMDD` or `HH:MM_YYYYMMDD`, in UTC.
 fn parse_time(text: &str, now: i64) -> Option<i64> {
     let text = text.trim();
-    if text == "now" {
-        return Some(now);
-    }
-    let text = text.strip_prefix("now").unwrap_or(text);
-    if let Some(rest) = text.strip_prefix('-') {
-        let digits = rest.find(|char: char| !char.is_ascii_digit())?;
-        let count: i64 = rest[..digits].parse().ok()?;
-        let unit = match &rest[digits..] {
-            "s" | "sec" | "secs" | "second" | "seconds" => 1,
-            "min" | "mins" | "minute" | "minutes" | "m" => 60,
-            "h" | "hour" | "hours" => 3600,
-            "d" | "day" | "days" => DAY,
-            "w" | "week" | "weeks" => 7 * DAY,
-            "mon" | "month" | "months" => 30 * DAY,
-            "y" | "year" | "years" => 365 * DAY,
-            _ => return None,
-        };
-        return now.checked_sub(count.checked_mul(unit)?);
+    // Offsets may follow `now` and names of times, or stand alone; a date has none.
+    let day = now.div_euclid(DAY) * DAY;
+    let names = [
+        ("now", now),
+        ("today", day),
+        ("midnight", day),
+        ("yesterday", day - DAY),
+        ("tomorrow", day + DAY),
+        ("noon", day + DAY / 2),
+        ("teatime", day + 16 * 3600),
+        ("", now),
+    ];
+    for (name, time) in names {
+        if let Some(offsets) = text.strip_prefix(name)
+            && (offsets.is_empty() && !name.is_empty() || offsets.starts_with(['-', '+']))
+        {
+            return time.checked_add(parse_offsets(offsets)?);
+        }
     }
     let date = |text: &str| {
         let part = |begin, end| text.get(begin..end)?.parse().ok();
@@ -385,6 +497,38 @@ fn parse_time(text: &str, now: i64) -> Option<i64> {
     (number.abs() < 1e12).then_some(number as i64)
 }
 
+/// Seconds of `-1h`, `+90s` or `-1d2h`.
+fn parse_offsets(text: &str) -> Option<i64> {
+    let mut total: i64 = 0;
+    let mut rest = text;
+    let mut is_minus = false;
+    while !rest.is_empty() {
+        if let Some(behind) = rest.strip_prefix(['-', '+']) {
+            is_minus = rest.starts_with('-');
+            rest = behind;
+        }
+        let digits = rest.find(|char: char| !char.is_ascii_digit())?;
+        let count: i64 = rest[..digits].parse().ok()?;
+        let behind = &rest[digits..];
+        let letters = behind.find(|char: char| !char.is_ascii_alphabetic());
+        let (unit, behind) = behind.split_at(letters.unwrap_or(behind.len()));
+        let unit = match unit {
+            "s" | "sec" | "secs" | "second" | "seconds" => 1,
+            "min" | "mins" | "minute" | "minutes" | "m" => 60,
+            "h" | "hour" | "hours" => 3600,
+            "d" | "day" | "days" => DAY,
+            "w" | "week" | "weeks" => 7 * DAY,
+            "mon" | "month" | "months" => 30 * DAY,
+            "y" | "year" | "years" => 365 * DAY,
+            _ => return None,
+        };
+        let seconds = count.checked_mul(unit)?;
+        total = total.checked_add(if is_minus { -seconds } else { seconds })?;
+        rest = behind;
+    }
+    Some(total)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,7 +542,15 @@ mod tests {
             ("1600000000", Some(1_600_000_000)),
             ("20200913", Some(1_599_955_200)),
             ("12:26_20200913", Some(1_599_999_960)),
+            ("now-1h30min", Some(994_600)),
+            ("+10s", Some(1_000_010)),
+            ("today", Some(950_400)),
+            ("yesterday", Some(864_000)),
+            ("noon-1d", Some(907_200)),
             ("-1parsec", None),
+            ("-", None),
+            ("-99999999999999999999h", None),
+            ("-9223372036854775807y", None),
             ("99:99_20200913", None),
             ("x", None),
         ] {

@@ -1,6 +1,6 @@
 //! Reading: Prometheus' HTTP API and Graphite's, over all databases and what waits in memory.
 //!
-//! * `prometheus`, `graphite`: what requests ask;
+//! * `prometheus`, `graphite`: what requests ask; `status`: what the server says of itself;
 //! * [`naming`]: what series are called; `catalog`: which there are;
 //! * `databases`: their samples, of the archive that `archives` chooses.
 //!
@@ -12,6 +12,7 @@ mod databases;
 mod graphite;
 pub mod naming;
 mod prometheus;
+mod status;
 
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -111,7 +112,7 @@ impl Queries {
         self.counters.requests.fetch_add(1, Relaxed);
         let begun = Instant::now();
         let answer = match (request.method, request.read_form()) {
-            (Method::Other, _) => HttpAnswer::text(405, "only GET and POST are supported\n"),
+            (Method::Other, _) => HttpAnswer::text(405, "only GET, HEAD and POST are supported\n"),
             (_, Ok(())) => self.route(&request),
             (_, Err(status)) => HttpAnswer::text(status, "the body is not a form\n"),
         };

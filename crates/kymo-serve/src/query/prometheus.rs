@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use kymo_promql::{
@@ -13,11 +13,8 @@ use kymo_text::Line;
 
 use super::catalog::SeriesEntry;
 use super::databases::Databases;
-use super::{Queries, json_strings, now};
+use super::{Queries, json_strings, now, status};
 use crate::http::{HttpAnswer, HttpRequest};
-
-/// The version of Prometheus whose API and language this is: clients ask which functions they can use.
-const VERSION: &str = "2.42.0";
 
 /// Why a request has no answer.
 #[derive(Debug)]
@@ -88,11 +85,14 @@ pub(super) fn answer(queries: &Queries, name: &str, request: &HttpRequest) -> Ht
         "labels" => api.labels(),
         "metadata" => api.metadata(),
         "format_query" => api.format_query(),
-        "status/buildinfo" => Ok((build_info(), Vec::new())),
+        "query_exemplars" => api.exemplars(),
+        "status/buildinfo" => Ok((status::build_info(), Vec::new())),
+        "status/flags" => Ok((status::flags(&queries.options), Vec::new())),
+        "status/tsdb" => Ok((status::series(queries.catalog.series().all()), Vec::new())),
+        "rules" => api.rules(),
         // There are none.
-        "query_exemplars" => plain(b"[]"),
-        "rules" => plain(b"{\"groups\":[]}"),
         "alerts" => plain(b"{\"alerts\":[]}"),
+        "alertmanagers" => plain(b"{\"activeAlertmanagers\":[],\"droppedAlertmanagers\":[]}"),
         _ => match name
             .strip_prefix("label/")
             .and_then(|it| it.strip_suffix("/values"))
@@ -132,11 +132,48 @@ impl Api<'_> {
         Expression::parse(query).map_err(|error| Failure::parameter("query", error))
     }
 
+    /// The same where Prometheus does not name the parameter.
+    fn unnamed_expression(&self) -> Result<Expression, Failure> {
+        let query = self.request.get("query").unwrap_or_default();
+        Ok(Expression::parse(query)?)
+    }
+
+    /// A time, if it is specified.
+    fn time(&self, name: &str) -> Result<Option<i64>, Failure> {
+        let text = self.request.get(name).filter(|it| !it.is_empty());
+        text.map(|text| {
+            parse_time(text).map_err(|problem| {
+                Failure::parameter(name, format!("Invalid time value for '{name}': {problem}"))
+            })
+        })
+        .transpose()
+    }
+
+    /// Nothing has exemplars, but questions may be wrong.
+    fn exemplars(&self) -> Answered {
+        let (start, end) = (self.time("start")?, self.time("end")?);
+        if start.zip(end).is_some_and(|(start, end)| end < start) {
+            return Err(Failure::bad(
+                "end timestamp must not be before start timestamp",
+            ));
+        }
+        self.unnamed_expression()?;
+        Ok((b"[]".to_vec(), Vec::new()))
+    }
+
+    /// There are none, of either kind.
+    fn rules(&self) -> Answered {
+        match self.request.get("type").unwrap_or_default() {
+            "" | "alert" | "record" => Ok((b"{\"groups\":[]}".to_vec(), Vec::new())),
+            other => Err(Failure::parameter(
+                "type",
+                format!("not supported value {other:?}"),
+            )),
+        }
+    }
+
     fn query(&self) -> Answered {
-        let time = match self.request.get("time").filter(|it| !it.is_empty()) {
-            Some(text) => parse_time(text).map_err(|it| Failure::parameter("time", it))?,
-            None => now(),
-        };
+        let time = self.time("time")?.unwrap_or_else(now);
         let deadline = self.deadline()?;
         let expression = self.expression()?;
         let time = QueryTime {
@@ -168,26 +205,25 @@ impl Api<'_> {
             ));
         }
         let most = self.queries.options.most_points;
-        if (end - start) / step >= i64::try_from(most).unwrap_or(i64::MAX) {
+        // As in Prometheus, this is the number of steps, and so there may be one more point.
+        if (end - start) / step > i64::try_from(most).unwrap_or(i64::MAX) {
             return Err(Failure::bad(format!(
-                "exceeded maximum resolution of {most} points per timeseries. Try decreasing the query \
-                 resolution (?step=XX)"
+                "exceeded maximum resolution of {} points per timeseries. Try decreasing the query \
+                 resolution (?step=XX)",
+                with_commas(most)
             )));
         }
         let deadline = self.deadline()?;
-        let expression = self.expression()?;
+        let expression = self.unnamed_expression()?;
         let kind = match (expression.is_range_vector(), expression.is_text()) {
             (true, _) => Some("range vector"),
             (_, true) => Some("string"),
             _ => None,
         };
         if let Some(kind) = kind {
-            return Err(Failure::parameter(
-                "query",
-                format!(
-                    "invalid expression type \"{kind}\" for range query, must be Scalar or instant Vector"
-                ),
-            ));
+            return Err(Failure::bad(format!(
+                "invalid expression type \"{kind}\" for range query, must be Scalar or instant Vector"
+            )));
         }
         let time = QueryTime {
             start,
@@ -290,16 +326,9 @@ impl Api<'_> {
 
     /// The series that `match[]` selects, of those that were written since `start`; all, if there is no `match[]`.
     fn selected(&self, needs_match: bool) -> Result<Vec<Arc<SeriesEntry>>, Failure> {
-        let time = |name: &str| match self.request.get(name).filter(|it| !it.is_empty()) {
-            Some(text) => {
-                let time = parse_time(text).map_err(|problem| Failure::parameter(name, problem));
-                time.map(Some)
-            }
-            None => Ok(None),
-        };
-        let (start, _) = (time("start")?, time("end")?);
-        let since = start.and_then(|start| u64::try_from(start).ok());
-        let since = since.and_then(|start| UNIX_EPOCH.checked_add(Duration::from_millis(start)));
+        let (start, end) = (self.time("start")?, self.time("end")?);
+        let start = start.unwrap_or(i64::MIN);
+        let end = end.unwrap_or(i64::MAX);
         let matchers = self.request.all("match[]").map(Matchers::parse);
         let matchers: Vec<_> = matchers
             .collect::<Result<_, _>>()
@@ -309,16 +338,19 @@ impl Api<'_> {
         }
         let series = self.queries.catalog.series();
         let is_current = |entry: &&Arc<SeriesEntry>| {
-            let Some(since) = since else {
-                return true;
-            };
-            // What waits in memory is not yet in the file.
-            entry.modified.is_none_or(|it| it >= since)
-                || self
-                    .queries
-                    .store
-                    .known(&entry.path)
-                    .is_some_and(|it| it.pending_count() > 0)
+            start <= end && {
+                let written = entry.modified.map_or(i64::MAX, millis_of);
+                // Archives reach back so far from the last update.
+                let oldest = written.saturating_sub(entry.span.saturating_mul(1000));
+                if oldest > end {
+                    return false;
+                }
+                // What waits in memory is not yet in the file.
+                written >= start
+                    || self.queries.store.known(&entry.path).is_some_and(|it| {
+                        it.pending_count() > 0 && it.last().seconds().saturating_mul(1000) >= start
+                    })
+            }
         };
         if matchers.is_empty() {
             return Ok(series.all().iter().filter(is_current).cloned().collect());
@@ -387,7 +419,14 @@ impl Api<'_> {
     }
 
     fn metadata(&self) -> Answered {
-        let limit = self.limit()?;
+        // Here 0 is none, and less are all.
+        let limit = match self.request.get("limit").filter(|it| !it.is_empty()) {
+            None => usize::MAX,
+            Some(text) => match text.parse::<i64>() {
+                Ok(limit) => usize::try_from(limit).unwrap_or(usize::MAX),
+                Err(_) => return Err(Failure::bad("limit must be a number")),
+            },
+        };
         let metric = self.request.get("metric").filter(|it| !it.is_empty());
         let series = self.queries.catalog.series();
         let mut metrics: BTreeMap<&str, bool> = BTreeMap::new();
@@ -423,16 +462,23 @@ impl Api<'_> {
     }
 }
 
-fn build_info() -> Vec<u8> {
-    let mut out = Line::new();
-    out.push(b"{\"version\":");
-    out.json_string(VERSION.as_bytes());
-    let rest = format!(
-        ",\"revision\":\"kymo {}\",\"branch\":\"\",\"buildUser\":\"\",\"buildDate\":\"\",\"goVersion\":\"\"}}",
-        env!("CARGO_PKG_VERSION")
-    );
-    out.push(rest.as_bytes());
-    out.as_bytes().to_vec()
+/// Milliseconds since 1970.
+fn millis_of(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A number with commas between thousands, as in `11,000`.
+fn with_commas(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// The labels of a series and what comes before and after them.
@@ -482,11 +528,14 @@ fn write_sample(out: &mut Line, sample: &Sample) {
 fn parse_time(text: &str) -> Result<i64, String> {
     let wrong = || format!("cannot parse {text:?} to a valid timestamp");
     if let Ok(seconds) = text.parse::<f64>() {
-        // Beyond any date, numbers saturate nowhere.
-        let is_date = seconds.abs() < 1e13;
-        return is_date
-            .then_some((seconds * 1000.0).round() as i64)
-            .ok_or_else(wrong);
+        // Numbers beyond any date wrap around in Prometheus.
+        if seconds.is_nan() || seconds.abs() >= 1e13 {
+            return Err(wrong());
+        }
+        // The fraction is rounded to milliseconds, made nanoseconds and cut, which loses some milliseconds.
+        let fraction = (seconds.fract() * 1000.0).round() / 1000.0;
+        let nanos = (fraction * 1e9) as i64;
+        return Ok(seconds as i64 * 1000 + nanos.div_euclid(1_000_000));
     }
     text.parse::<Timestamp>()
         .map(|time| time.as_millisecond())
@@ -496,12 +545,24 @@ fn parse_time(text: &str) -> Result<i64, String> {
 /// A duration: seconds, with a fraction or without, or as in queries, such as `1h30m`; in milliseconds.
 fn parse_duration(text: &str) -> Result<i64, String> {
     let wrong = || format!("cannot parse {text:?} to a valid duration");
+    let too_long = || format!("cannot parse {text:?} to a valid duration. It overflows int64");
     if let Ok(seconds) = text.parse::<f64>() {
-        let is_short = seconds.abs() < 1e12;
-        return is_short
-            .then_some((seconds * 1000.0) as i64)
-            .ok_or_else(wrong);
+        if seconds.abs() * 1e9 > i64::MAX as f64 {
+            return Err(too_long());
+        }
+        // NaN is 0, which is refused where it matters.
+        return Ok((seconds * 1000.0) as i64);
     }
+    // Each unit comes once at most, the longest first.
+    let mut units = &[
+        ("y", 31_536_000_000),
+        ("w", 604_800_000),
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1000),
+        ("ms", 1),
+    ][..];
     let mut rest = text;
     let mut millis: i64 = 0;
     while !rest.is_empty() {
@@ -510,20 +571,14 @@ fn parse_duration(text: &str) -> Result<i64, String> {
             .ok_or_else(wrong)?;
         let count: i64 = rest[..digits].parse().map_err(|_| wrong())?;
         rest = &rest[digits..];
-        let units = [
-            ("ms", 1),
-            ("s", 1000),
-            ("m", 60_000),
-            ("h", 3_600_000),
-            ("d", 86_400_000),
-            ("w", 604_800_000),
-            ("y", 31_536_000_000),
-        ];
-        let unit = units.iter().find(|(unit, _)| rest.starts_with(unit));
-        let (unit, size) = unit.ok_or_else(wrong)?;
-        let added = count.checked_mul(*size).ok_or_else(wrong)?;
+        let letters = rest.find(|char: char| char.is_ascii_digit());
+        let (unit, behind) = rest.split_at(letters.unwrap_or(rest.len()));
+        let place = units.iter().position(|(name, _)| *name == unit);
+        let place = place.ok_or_else(wrong)?;
+        let added = count.checked_mul(units[place].1).ok_or_else(wrong)?;
         millis = millis.checked_add(added).ok_or_else(wrong)?;
-        rest = &rest[unit.len()..];
+        units = &units[place + 1..];
+        rest = behind;
     }
     match text.is_empty() {
         true => Err(wrong()),
@@ -539,10 +594,26 @@ mod tests {
     fn times_and_durations() {
         assert_eq!(parse_time("1600000000.5"), Ok(1_600_000_000_500));
         assert_eq!(parse_time("2020-09-13T12:26:40Z"), Ok(1_600_000_000_000));
-        for wrong in ["", "x", "NaN", "inf", "1e300"] {
-            assert!(parse_time(wrong).is_err(), "{wrong}");
-            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        // Prometheus cuts where it does not round.
+        for (text, millis) in [
+            ("1.0005", 1000),
+            ("-0.0015", -2),
+            ("1.057", 1057),
+            ("-1.5", -1500),
+        ] {
+            assert_eq!(parse_time(text), Ok(millis), "{text}");
         }
+        for wrong in ["", "x", "NaN", "inf", "1e300", "2020-09-13"] {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["", "x", "inf", "1e300", "30m1h", "1h1h", "1x", "5"] {
+            assert_eq!(parse_duration(wrong).is_err(), wrong != "5", "{wrong}");
+        }
+        assert_eq!(parse_duration("NaN"), Ok(0));
+        assert_eq!(
+            [999, 11_000, 1_234_567].map(with_commas),
+            ["999", "11,000", "1,234,567"]
+        );
         assert_eq!(parse_duration("1h30m"), Ok(5_400_000));
         assert_eq!(parse_duration("0.5"), Ok(500));
         assert_eq!(parse_duration("15ms"), Ok(15));

@@ -242,7 +242,7 @@ fn prometheus_api() {
             "query?query=up&time=x",
             400,
             "bad_data",
-            "invalid parameter \"time\": cannot parse \"x\"",
+            "invalid parameter \"time\": Invalid time value for 'time': cannot parse \"x\"",
         ),
         (
             "query_range?query=up&start=2&end=1&step=1",
@@ -257,10 +257,10 @@ fn prometheus_api() {
             "zero or negative query resolution",
         ),
         (
-            "query_range?query=up&start=0&end=11000&step=1",
+            "query_range?query=up&start=0&end=11001&step=1",
             400,
             "bad_data",
-            "exceeded maximum resolution of 11000",
+            "exceeded maximum resolution of 11,000",
         ),
         (
             "query_range?query=up[1m]&start=0&end=1&step=1",
@@ -336,7 +336,36 @@ fn graphite_api() {
             {"text": "web2", "id": "web2", "allowChildren": 1, "expandable": 1, "leaf": 0, "context": {}},
         ])
     );
-    assert_eq!(find("web*.load.load")[1]["leaf"], 1);
+    // A name comes once, below what was asked for.
+    assert_eq!(
+        find("web*.load.*"),
+        json!([{"text": "load", "id": "web*.load.load", "allowChildren": 0, "expandable": 0, "leaf": 1, "context": {}}])
+    );
+    assert_eq!(
+        find("web*.load&format=nodelist"),
+        json!({"nodes": ["load"]})
+    );
+    assert_eq!(
+        find("web1.load.*&format=json"),
+        json!([{"path": "web1.load.load", "is_leaf": true}])
+    );
+    assert_eq!(find("web?&wildcards=1")[0]["id"], "*");
+    assert_eq!(
+        fixture.get("/metrics/expand?query=web*.load.load&query=plain.*&leavesOnly=1"),
+        json!({"results": ["plain.a", "web1.load.load", "web2.load.load"]})
+    );
+    assert_eq!(
+        fixture.get("/metrics/expand?query=plain&groupByExpr=1"),
+        json!({"results": {"plain": ["plain"]}})
+    );
+    assert_eq!(
+        fixture.get("/metrics/index.json").as_array().map(Vec::len),
+        Some(4)
+    );
+    assert_eq!(
+        fixture.get("/tags/autoComplete/tags?tagPrefix=x"),
+        json!([])
+    );
     let render = |target: &str| {
         let form = format!(
             "target={target}&from={START}&until={}&format=json&maxDataPoints=100",
@@ -367,6 +396,49 @@ fn graphite_api() {
         render("sumSeries(web*.load.load)").1[0]["datapoints"][1][0],
         22
     );
+}
+
+/// What Grafana asks of a Prometheus beside queries, and forms whose parameters count before those of the address.
+#[test]
+fn requests_of_grafana() {
+    let fixture = fixture(|_| {});
+    fixture.usual();
+    let data = |target: &str| fixture.get(&format!("/api/v1/{target}"))["data"].clone();
+    assert_eq!(
+        fixture
+            .post("/api/v1/query?query=1&time=1", "query=2&time=3")
+            .1["data"]["result"],
+        json!([3, "2"])
+    );
+    assert_eq!(data("rules?type=alert"), json!({"groups": []}));
+    assert_eq!(data("alertmanagers")["activeAlertmanagers"], json!([]));
+    assert_eq!(data("query_exemplars?query=up&start=1&end=2"), json!([]));
+    assert_eq!(data("status/flags")["query.max-samples"], "10000000");
+    let status = data("status/tsdb");
+    assert_eq!(status["headStats"]["numSeries"], 4);
+    assert_eq!(
+        status["seriesCountByMetricName"][0],
+        json!({"name": "collectd_load", "value": 2})
+    );
+    for (target, status) in [
+        ("rules?type=x", 400),
+        ("query_exemplars?query=up(", 400),
+        ("query_exemplars?query=up&start=2&end=1", 400),
+        ("metadata?limit=x", 400),
+        ("query_range?query=1&start=0&end=1&step=NaN", 400),
+        ("query_range?query=1&start=-1&end=10999&step=1", 200),
+        ("query?query=1&time=-9e300", 400),
+    ] {
+        let request = format!("GET /api/v1/{target} HTTP/1.1\r\nConnection: close\r\n\r\n");
+        assert_eq!(fixture.send(&request).0, status, "{target}");
+    }
+    let count = |target: &str| data(target).as_array().map(Vec::len);
+    assert_eq!(count("series?match[]=rrd_value"), Some(1));
+    assert_eq!(count("series?match[]=rrd_value&start=5&end=4"), Some(0));
+    // The archives begin later.
+    assert_eq!(count("series?match[]=rrd_value&start=1&end=1000"), Some(0));
+    let (status, body) = fixture.send("HEAD /-/ready HTTP/1.1\r\nConnection: close\r\n\r\n");
+    assert_eq!((status, body.as_str()), (200, ""));
 }
 
 #[test]
