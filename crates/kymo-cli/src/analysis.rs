@@ -16,7 +16,7 @@ use crate::args;
 use crate::args::analysis::Analysis;
 use crate::breakdown::BreakdownArgs;
 use crate::feed::{AnalysisFeed, GrowingFeed};
-use crate::follow::{refuse_sorted, refuse_wrapped};
+use crate::follow::{await_recordings, refuse_sorted, refuse_wrapped};
 use crate::live::Live;
 use crate::open::{Inputs, Wanted, inputs, threads, total_bytes};
 use crate::report::{finish, style};
@@ -523,6 +523,7 @@ fn analyse_asked<T>(
         GrowingFeed::session(source, &wanted, terminal)
     } else {
         refuse_wrapped(&input.paths)?;
+        await_recordings(input, terminal);
         inputs = crate::open::inputs(input, strict, terminal)?;
         refuse_sorted(&inputs.recordings)?;
         wanted = Wanted::new(asked.selection, inputs.gmt);

@@ -264,6 +264,16 @@ pub(crate) struct Print {
     )]
     pub(crate) fields: Option<pretty::Fields>,
 
+    /// What to leave out. (details)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ITEM[,ITEM]...",
+        value_delimiter = ',',
+        help_heading = "Output"
+    )]
+    pub(crate) details: Vec<DetailsItem>,
+
     /// Put TAG: before the names of the tracks of an elog file, in place of F0: and so on, which
     /// distinguish the tracks of several files. (elog_dump)
     #[arg(
@@ -426,16 +436,16 @@ pub(crate) struct Stats {
     pub(crate) input: Input,
 
     /// Show only the N event classes (with --by-track, tracks; with --by, groups) with the most events.
-    #[arg(long, value_name = "N", conflicts_with = "every")]
+    #[arg(long, value_name = "N", value_parser = group::row_count, conflicts_with = "every")]
     pub(crate) top: Option<usize>,
 
     /// Show each stream of many recordings [default: only sums if there are more than 20].
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["by_track", "track", "switch", "by", "every"])]
     pub(crate) each: bool,
 
     /// Count the events of each track, and on it of each class, instead of those of streams;
     /// --track does it too.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["by", "every"])]
     pub(crate) by_track: bool,
 
     #[command(flatten)]
@@ -571,6 +581,25 @@ pub(crate) enum Color {
     Always,
     /// Never
     Never,
+}
+
+/// What the format `details` leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DetailsItem {
+    /// All but a line for each message
+    Compact,
+    /// Metadata of traces
+    NoMetadata,
+    /// Names of stream classes
+    NoStreamClassName,
+    /// Names of streams
+    NoStreamName,
+    /// Times
+    NoTime,
+    /// Names of traces
+    NoTraceName,
+    /// Unique identifiers of traces and clocks
+    NoUid,
 }
 
 fn parse_columns(list: &str) -> Result<FieldNames, FilterError> {

@@ -43,6 +43,28 @@ impl<'a> BreakdownArgs<'a> {
 
     /// Refuses options that ask for nothing.
     pub(crate) fn check(&self) -> Result<(), Failure> {
+        let is_file = |path: &&PathBuf| path.as_os_str() != STANDARD_INPUT;
+        let file = self.series.output.as_ref().filter(is_file);
+        let ending = ending(file.map(PathBuf::as_path));
+        if self.series.format.is_some() && (ending != "rrd" || self.series.every.is_none()) {
+            let problem =
+                "error: `--format` is for round-robin databases: `--every DURATION -o FILE.rrd`";
+            return Err(Failure::Usage(problem.to_owned()));
+        }
+        if self.series.force && file.is_none() {
+            let problem = "error: `--force` is for `--output`: no file is written";
+            return Err(Failure::Usage(problem.to_owned()));
+        }
+        if let Some(file) = file
+            && self.json
+            && !matches!(ending, "" | "json" | "jsonl")
+        {
+            return Err(Failure::Usage(format!(
+                "error: `--json` writes JSON lines, and `{}` ends in .{ending}\n\
+                 hint: leave out `--json`, or write a file that ends in .jsonl",
+                file.display()
+            )));
+        }
         if self.writes() {
             return Ok(());
         }

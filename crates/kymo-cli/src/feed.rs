@@ -14,13 +14,12 @@ use kymo::timeline::Timeline;
 use kymo_model::{Change, Recording};
 use kymo_time::Timestamp;
 
-use crate::follow::fingerprint;
+use crate::follow::{warn_of_unknown, warn_of_unknown_events};
+use crate::grow::{PERIOD, Watcher};
 use crate::live::{Growing, Resume, Shown};
 use crate::open::{Inputs, Wanted};
 use crate::terminal::{Failure, Outcome, Terminal};
 
-/// How often files are looked at.
-const PERIOD: Duration = Duration::from_millis(200);
 /// A stream to which nothing was added for so long does not hold up the others.
 const SILENCE: Duration = Duration::from_secs(5);
 /// So long events and fields are waited for before a warning says that they are missing.
@@ -63,15 +62,15 @@ struct Arrived {
 
 /// Recordings that grow.
 pub(crate) struct GrowingFeed<'a> {
-    source: Source,
+    source: Source<'a>,
     wanted: &'a Wanted,
     terminal: &'a Terminal,
     failure: Option<Failure>,
 }
 
-enum Source {
+enum Source<'t> {
     Session(Box<(Growing, Shown)>),
-    Files(Box<Files>),
+    Files(Box<Files<'t>>),
 }
 
 impl<'a> GrowingFeed<'a> {
@@ -93,7 +92,7 @@ impl<'a> GrowingFeed<'a> {
         terminal: &'a Terminal,
     ) -> Self {
         Self {
-            source: Source::Files(Box::new(Files::new(paths, inputs))),
+            source: Source::Files(Box::new(Files::new(paths, inputs, terminal))),
             wanted,
             terminal,
             failure: None,
@@ -109,7 +108,7 @@ impl<'a> GrowingFeed<'a> {
     pub(crate) fn outcome(&self) -> Outcome {
         match &self.source {
             Source::Session(session) => session.0.outcome,
-            Source::Files(_) => Outcome::Good,
+            Source::Files(files) => files.watcher.outcome,
         }
     }
 }
@@ -120,7 +119,7 @@ impl Feed for GrowingFeed<'_> {
         let mut before = Timestamp::MIN;
         let mut known = Timestamp::MIN;
         let begun = Instant::now();
-        let mut has_warned = false;
+        let (mut has_warned, mut has_looked) = (false, false);
         loop {
             let arrived = self.source.wait(self.terminal, &mut read, before);
             before = match arrived.is_over {
@@ -138,6 +137,10 @@ impl Feed for GrowingFeed<'_> {
                 }
                 Ok(filter) => filter,
             };
+            // The metadata of files that are there is known.
+            if (is_late || self.source.is_files()) && !std::mem::replace(&mut has_looked, true) {
+                warn_of_unknown_events(self.wanted, recordings, self.terminal);
+            }
             let select = &&filter;
             let source = &self.source;
             let until = Until::new(recordings, select, &read, before, |of| source.is_bound(of));
@@ -164,11 +167,9 @@ impl Feed for GrowingFeed<'_> {
                 Err(error) if arrived.is_over => return Err(error),
                 // They may come later.
                 Err(Error::Event(event)) => {
-                    if is_late && !std::mem::replace(&mut has_warned, true) {
-                        let pattern = &event.pattern;
-                        self.terminal.warning(format_args!(
-                            "no event is called `{pattern}` so far; waiting for one"
-                        ));
+                    let is_due = is_late || self.source.is_files();
+                    if is_due && !std::mem::replace(&mut has_warned, true) {
+                        warn_of_unknown(&event.pattern, event.meant.as_deref(), self.terminal);
                     }
                 }
                 Err(Error::Field { .. } | Error::NoSlices { .. }) if !is_late => {}
@@ -182,12 +183,16 @@ impl Feed for GrowingFeed<'_> {
     }
 }
 
-impl Source {
+impl Source<'_> {
     fn recordings(&self) -> &[AnyRecording] {
         match self {
             Self::Session(session) => session.0.timeline.recordings(),
             Self::Files(files) => files.timeline.recordings(),
         }
+    }
+
+    fn is_files(&self) -> bool {
+        matches!(self, Self::Files(_))
     }
 
     /// Whether only what is before the time that is reached is read of a recording.
@@ -233,29 +238,25 @@ struct Reach {
 }
 
 /// Files that grow.
-struct Files {
-    paths: Vec<PathBuf>,
-    state: u64,
+struct Files<'t> {
+    watcher: Watcher<'t>,
     timeline: Timeline,
-    is_unsure: bool,
     is_first: bool,
     /// By recording and stream.
     reach: HashMap<(usize, usize), Reach>,
     interrupted: Arc<AtomicBool>,
 }
 
-impl Files {
-    fn new(paths: &[PathBuf], inputs: &mut Inputs) -> Self {
+impl<'t> Files<'t> {
+    fn new(paths: &[PathBuf], inputs: &mut Inputs, terminal: &'t Terminal) -> Self {
         let interrupted: Arc<AtomicBool> = Arc::default();
         #[cfg(unix)]
         crate::signals::interrupt(Arc::clone(&interrupted), Arc::default(), None);
         let watched = std::mem::take(&mut inputs.watched);
         let recordings = std::mem::take(&mut inputs.recordings);
         Self {
-            paths: paths.to_vec(),
-            state: fingerprint(paths),
+            watcher: Watcher::new(paths, terminal),
             timeline: Timeline::new(recordings).watching(watched),
-            is_unsure: false,
             is_first: true,
             reach: HashMap::new(),
             interrupted,
@@ -266,22 +267,14 @@ impl Files {
         if !std::mem::replace(&mut self.is_first, false) {
             std::thread::sleep(PERIOD);
         }
-        let now = fingerprint(&self.paths);
-        if now != self.state || self.is_unsure {
-            self.state = now;
-            // Nobody else uses the timeline.
-            if let Ok(changes) = self.timeline.refresh() {
-                self.is_unsure = !changes.errors.is_empty();
-                for (recording, refreshed) in changes.recordings.iter().enumerate() {
-                    for of in &refreshed.changes {
-                        match of.change {
-                            Change::Appended { from } => read.append(recording, of.stream, from),
-                            Change::Replaced { .. } => {
-                                read.restart(recording, of.stream, Some(before));
-                            }
-                            _ => {}
-                        }
-                    }
+        let changes = self.watcher.refresh(&mut self.timeline);
+        let recordings = changes.iter().flat_map(|changes| &changes.recordings);
+        for (recording, refreshed) in recordings.enumerate() {
+            for of in &refreshed.changes {
+                match of.change {
+                    Change::Appended { from } => read.append(recording, of.stream, from),
+                    Change::Replaced { .. } => read.restart(recording, of.stream, Some(before)),
+                    _ => {}
                 }
             }
         }

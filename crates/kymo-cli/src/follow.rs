@@ -5,30 +5,27 @@
 
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
-use std::fs::Metadata;
 use std::hash::{Hash, Hasher};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kymo::AnyRecording;
 use kymo::pipeline::{self, Output, Places, ReadPlaces, Span, Tail, Until, may_be_incomplete};
 use kymo::show::Sink;
 use kymo::timeline::Timeline;
-use kymo_ctf::trace::Directory;
 use kymo_io::Tree;
 use kymo_model::{FaultReport, Recording};
 use kymo_time::Timestamp;
 
-use crate::args::Print;
+use crate::args::{Input, Print};
+use crate::grow::{PERIOD, Watcher};
 use crate::live::{Growing, Resume, Shown};
-use crate::open::{Inputs, Wanted};
+use crate::open::{Asked, Inputs, Wanted, are_empty, reopened};
 use crate::print::{Console, options, refuse_others};
 use crate::terminal::{Failure, Outcome, Terminal};
 
-/// How often files are looked at.
-const PERIOD: Duration = Duration::from_millis(200);
 /// How many faults and warnings are remembered, so that each is reported once.
 const MOST_REMEMBERED: usize = 100_000;
 
@@ -56,6 +53,43 @@ pub(crate) fn refuse_sorted(recordings: &[AnyRecording]) -> Result<(), Failure> 
     )
 }
 
+/// Waits until directories in which there is no recording have one.
+pub(crate) fn await_recordings(input: &Input, terminal: &Terminal) {
+    if !are_empty(input) {
+        return;
+    }
+    let paths: Vec<_> = input.paths.iter().map(|path| path.display()).collect();
+    let paths: Vec<_> = paths.iter().map(|path| format!("`{path}`")).collect();
+    terminal.warning(format_args!(
+        "no recording is in {} so far; waiting for one",
+        paths.join(", ")
+    ));
+    while reopened(input, Asked::default(), &[]).is_none() {
+        std::thread::sleep(PERIOD);
+    }
+}
+
+/// Warns of patterns of `--event` that match no event yet: they may be misspelt.
+pub(crate) fn warn_of_unknown_events(
+    wanted: &Wanted,
+    recordings: &[AnyRecording],
+    terminal: &Terminal,
+) {
+    for (glob, meant) in wanted.query.idle_patterns(recordings) {
+        warn_of_unknown(glob.pattern(), meant, terminal);
+    }
+}
+
+/// Warns that no event has a name so far.
+pub(crate) fn warn_of_unknown(pattern: &str, meant: Option<&str>, terminal: &Terminal) {
+    terminal.warning(format_args!(
+        "no event is called `{pattern}` so far; waiting for one"
+    ));
+    if let Some(meant) = meant {
+        terminal.hint(format_args!("did you mean `{meant}`?"));
+    }
+}
+
 /// Shows recordings as they grow. Ends only when the reader of the output is gone, when enough
 /// events were shown, or at the first damage with `--strict`.
 pub(crate) fn run<A: Sink>(
@@ -72,9 +106,10 @@ pub(crate) fn run<A: Sink>(
     };
     let mut left = args.limit;
     let mut is_lost = false;
-    let mut state = fingerprint(&args.input.paths);
+    let mut watcher = Watcher::new(&args.input.paths, terminal);
     let mut timeline = Timeline::new(inputs.recordings).watching(inputs.watched);
     let mut from: Option<Places> = None;
+    let mut is_first = true;
     loop {
         let recordings = timeline.recordings();
         let filter = &wanted.filter(recordings, terminal)?;
@@ -83,11 +118,12 @@ pub(crate) fn run<A: Sink>(
                 return Ok(output.outcome);
             }
         }
-        if from.is_none()
-            && let Some(last) = args.last
-        {
+        if is_first && let Some(last) = args.last {
             let mut tail = Tail::new(recordings, &filter, sink.is_by_stream());
             from = Some(tail.rewind(last).1);
+        }
+        if std::mem::replace(&mut is_first, false) {
+            warn_of_unknown_events(wanted, recordings, terminal);
         }
         let select = Span {
             select: &filter,
@@ -106,7 +142,10 @@ pub(crate) fn run<A: Sink>(
                 false => output.outcome,
             });
         }
-        from = Some(wait(&args.input.paths, &mut state, &mut timeline));
+        from = wait(&mut watcher, &mut timeline).or_else(|| Some(Places::at_end()));
+        if watcher.outcome != Outcome::Good {
+            output.outcome = watcher.outcome;
+        }
     }
 }
 
@@ -184,77 +223,14 @@ pub(crate) fn run_live<A: Sink>(
 
 /// Waits until recordings have changed, and returns where what is new begins. A file that is just being
 /// written may not make sense yet: then it is looked at again.
-fn wait(paths: &[PathBuf], state: &mut u64, timeline: &mut Timeline) -> Places {
-    let mut is_unsure = false;
+fn wait(watcher: &mut Watcher<'_>, timeline: &mut Timeline) -> Option<Places> {
     loop {
         std::thread::sleep(PERIOD);
-        let now = fingerprint(paths);
-        if now == *state && !is_unsure {
-            continue;
-        }
-        *state = now;
-        // The timeline has no other users.
-        let Ok(changes) = timeline.refresh() else {
-            continue;
-        };
-        is_unsure = !changes.errors.is_empty();
-        if !changes.is_empty() {
-            return changes.places();
-        }
-    }
-}
-
-/// A number that changes when a file below the paths does.
-pub(crate) fn fingerprint(paths: &[PathBuf]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let mut looked_into = HashSet::new();
-    for path in paths {
-        if !path.is_file() {
-            hash_directory(path, &mut looked_into, &mut hasher);
-            continue;
-        }
-        hash_file(path, &mut hasher);
-        // It may be a stream of the trace that it lies beside.
-        let directory = path.parent();
-        if let Some(metadata) = directory.and_then(Directory::metadata_path) {
-            hash_file(&metadata, &mut hasher);
-        }
-    }
-    hasher.finish()
-}
-
-fn hash_file(path: &Path, hasher: &mut DefaultHasher) {
-    if let Ok(metadata) = std::fs::metadata(path) {
-        hash_metadata(path, &metadata, hasher);
-    }
-}
-
-fn hash_metadata(path: &Path, metadata: &Metadata, hasher: &mut DefaultHasher) {
-    path.hash(hasher);
-    metadata.len().hash(hasher);
-    metadata.modified().ok().hash(hasher);
-}
-
-/// Each directory is looked into once, however many links lead to it.
-fn hash_directory(
-    directory: &Path,
-    looked_into: &mut HashSet<PathBuf>,
-    hasher: &mut DefaultHasher,
-) {
-    let real = std::fs::canonicalize(directory);
-    if !real.is_ok_and(|real| looked_into.insert(real)) {
-        return;
-    }
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return;
-    };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort_unstable();
-    for path in paths {
-        match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => hash_directory(&path, looked_into, hasher),
-            Ok(metadata) => hash_metadata(&path, &metadata, hasher),
-            Err(_) => {}
+        match watcher.refresh(timeline) {
+            Some(changes) if !changes.is_empty() => return Some(changes.places()),
+            // What is lost was reported, and may end the run.
+            _ if watcher.has_news() => return None,
+            _ => {}
         }
     }
 }

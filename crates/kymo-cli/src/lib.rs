@@ -20,6 +20,7 @@ mod files;
 mod follow;
 mod formats;
 mod graph;
+mod grow;
 mod index;
 mod links;
 mod machine;
@@ -47,7 +48,7 @@ use args::{Cli, Command};
 #[cfg(unix)]
 pub(crate) use kymo_command::signals;
 pub(crate) use kymo_command::{live, open, terminal};
-use terminal::{Failure, Terminal};
+use terminal::{Failure, Outcome, Terminal};
 
 /// The commands and options of the program, for tools that check or write its documents.
 pub fn command() -> clap::Command {
@@ -58,6 +59,8 @@ pub fn command() -> clap::Command {
 pub fn run(mut words: Vec<OsString>) -> ExitCode {
     #[cfg(unix)]
     signals::fail_at_size_limit();
+    #[cfg(target_os = "linux")]
+    kymo_io::survive_truncation();
     if let Some(done) = rrd::rrdtool::take(&words) {
         return done;
     }
@@ -119,6 +122,9 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
         Command::Completions(args) => docs::completions(&args, &terminal),
         Command::Man(args) => docs::man(&args, &terminal),
     };
-    let outcome = result.unwrap_or_else(|failure| terminal.report_failure(&failure));
+    let mut outcome = result.unwrap_or_else(|failure| terminal.report_failure(&failure));
+    if terminal.report_truncated() && outcome == Outcome::Good {
+        outcome = Outcome::Damage;
+    }
     ExitCode::from(outcome as u8)
 }

@@ -10,7 +10,7 @@ use kymo::pipeline::{self, Output, Span, Summary, Tail, Watched};
 use kymo::show::context::Context;
 use kymo::show::cpeldump::CpelDump;
 use kymo::show::csv::Csv;
-use kymo::show::details::Details;
+use kymo::show::details::{Details, DetailsOptions};
 use kymo::show::elog_dump::ElogDump;
 use kymo::show::grid::{Grid, GridPlan};
 use kymo::show::json::Json;
@@ -18,7 +18,7 @@ use kymo::show::{Palette, Sink, Times, WallOptions, pretty};
 use kymo_model::{FaultReport, Recording, Shift};
 use kymo_text::visible;
 
-use crate::args::{self, Color, Format, Print};
+use crate::args::{self, Color, DetailsItem, Format, Print};
 use crate::follow;
 use crate::formats::refuse_foreign;
 use crate::live::{Live, Resume};
@@ -52,7 +52,10 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
                 pretty::Pretty::new(options.for_recordings(recordings))
             })
         }
-        Format::Details => show(args, terminal, |_, _| Details::new()),
+        Format::Details => {
+            let options = details(&args.details);
+            show(args, terminal, |_, _| Details::new(options))
+        }
         Format::Json => show(args, terminal, |_, wall| {
             Json::with_times(args.times.into(), wall)
         }),
@@ -111,6 +114,9 @@ fn opened(args: &Print, terminal: &Terminal) -> Result<(Inputs, WallOptions), Fa
         strict: args.work.strict,
         ..Asked::default()
     };
+    if args.follow {
+        follow::await_recordings(&args.input, terminal);
+    }
     // Events around those that are chosen are shown, too, and others say where code was.
     let shows_others = args.before > 0 || args.after > 0 || args.symbols.is_given();
     let inputs = match shows_others {
@@ -241,6 +247,20 @@ fn ended(
     })
 }
 
+/// What `--format details` leaves out.
+fn details(items: &[DetailsItem]) -> DetailsOptions {
+    let has = |item| items.contains(&item);
+    DetailsOptions {
+        compact: has(DetailsItem::Compact),
+        no_metadata: has(DetailsItem::NoMetadata),
+        no_stream_class_name: has(DetailsItem::NoStreamClassName),
+        no_stream_name: has(DetailsItem::NoStreamName),
+        no_time: has(DetailsItem::NoTime),
+        no_trace_name: has(DetailsItem::NoTraceName),
+        no_uid: has(DetailsItem::NoUid),
+    }
+}
+
 /// The tag that is asked for of the recording at a path.
 fn tag(args: &Print, path: &Path) -> Option<String> {
     let mut tags = args.tag.iter().rev();
@@ -256,7 +276,7 @@ fn is_same(left: &Path, right: &Path) -> bool {
 
 /// Refuses options that do not shape this format.
 fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
-    use Format::{Csv, ElogDump, Json, Pretty};
+    use Format::{Csv, Details, ElogDump, Json, Pretty};
     // These report losses in warnings.
     let with_warnings = &[Pretty, Json, Csv];
     let options: &[(&str, bool, &[Format])] = &[
@@ -265,6 +285,7 @@ fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
         ("--clock-seconds", args.clock_seconds, with_warnings),
         ("--no-delta", args.no_delta, &[Pretty]),
         ("--times", args.times != args::Times::Number, &[Json, Csv]),
+        ("--details", !args.details.is_empty(), &[Details]),
         ("--names", args.names.is_some(), &[Pretty]),
         ("--fields", args.fields.is_some(), &[Pretty]),
         // Scripts that want no colours say so whatever they print.

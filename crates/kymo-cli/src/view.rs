@@ -20,7 +20,7 @@ use kymo_view::{
 
 use crate::args::view::View;
 use crate::args::{Input, Selection, SymbolArgs};
-use crate::follow::fingerprint;
+use crate::grow::fingerprint;
 use crate::live::Live;
 use crate::open::{Asked, Wanted, index_key, inputs_with, reopened, report_opening_faults};
 use crate::outputs::refuse_file;

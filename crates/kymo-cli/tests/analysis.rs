@@ -698,3 +698,95 @@ fn calls_are_shown_by_caller_and_one_by_one() {
          1000,20000,11000,thread 1,1,thread 1,begin,1,thread 1,end\n"
     );
 }
+
+#[test]
+fn options_that_would_be_ignored_are_refused() {
+    let latency = ["latency", "--start", "demo:ints", "--end", "demo:ints"];
+    let states = ["states", "--state-event", "demo:ints"];
+    let profile = ["profile", "--enter", "demo:ints", "--exit", "demo:floats"];
+    let values = ["values", "--field", "u8"];
+    for (command, options, expected) in [
+        (
+            &latency[..],
+            &["--every", "1s", "--worst", "3"][..],
+            "`--worst <N>`",
+        ),
+        (&latency, &["--all", "--worst", "3"], "`--worst <N>`"),
+        (
+            &states,
+            &["--every", "1s", "--sort", "name"],
+            "`--sort <BY>`",
+        ),
+        (&["stats"], &["--every", "1s", "--by-track"], "`--by-track`"),
+        (&["stats"], &["--by", "name", "--each"], "`--each`"),
+        (&["stats"], &["--by-track", "--each"], "`--each`"),
+        (
+            &["stats"],
+            &["--top", "0"],
+            "expected a whole number from 1",
+        ),
+        (&values, &["--worst", "3"], "--outliers"),
+        (&values, &["--every", "1s", "--top", "3"], "`--top <N>`"),
+        (&profile, &["--folded", "--follow"], "`--follow`"),
+        (&profile, &["--folded", "--top", "3"], "`--top <N>`"),
+        (&latency, &["--every", "-1s"], "expected a duration above 0"),
+        (
+            &latency,
+            &["--every", "1s", "--format", "portable"],
+            "round-robin databases",
+        ),
+        (
+            &latency,
+            &["--every", "1s", "--force"],
+            "no file is written",
+        ),
+        (
+            &latency,
+            &["--every", "1s", "--json", "-o", "x.csv"],
+            "ends in .csv",
+        ),
+        (
+            &latency,
+            &["--every", "1s", "--json", "-o", "x.rrd"],
+            "ends in .rrd",
+        ),
+        (
+            &latency,
+            &["--every", "1s", "--format", "portable", "-o", "x.csv"],
+            "round-robin databases",
+        ),
+    ] {
+        let (code, _, reported) = all("100", &[command, options, &[TRACE]].concat());
+        assert_eq!(code, 2, "{options:?}: {reported}");
+        assert!(reported.contains(expected), "{options:?}: {reported}");
+    }
+}
+
+#[test]
+fn single_durations_have_the_fields_of_packets() {
+    let args = [
+        "latency",
+        "--start",
+        "demo:ints",
+        "--end",
+        "demo:ints",
+        "--all",
+        TRACE,
+    ];
+    let output = good(&args);
+    let mut lines = output
+        .lines()
+        .map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    let column = |name| header.iter().position(|&column| column == name).unwrap();
+    let (track, begin, end) = (column("track"), column("cpu_id"), column("end.cpu_id"));
+    for line in lines {
+        // A stream of LTTng is of one processor, which its name ends with.
+        assert!(
+            line[track].ends_with(&format!("_{}", line[begin])),
+            "{line:?}"
+        );
+        assert_eq!(line[begin], line[end]);
+    }
+    assert!(!header.contains(&"content_size") && !header.contains(&"packet_size"));
+}

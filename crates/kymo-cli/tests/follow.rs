@@ -353,3 +353,101 @@ fn what_cannot_grow_is_refused() {
         assert!(reported.contains(why), "{reported}");
     }
 }
+
+/// A run that goes on until something is lost or it is interrupted, and the first line of its standard error.
+fn run_in_background(
+    args: &[&str],
+) -> (Child, std::io::Lines<BufReader<std::process::ChildStderr>>) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kymo"))
+        .args(args)
+        .env("TZ", "UTC")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("kymo runs");
+    let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    (child, lines)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn truncated_files_are_reported() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("a.cpel");
+    let truncate = |length| {
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(length).unwrap();
+    };
+    for args in [
+        &["print", "--follow"][..],
+        &["stats", "--every", "1us", "--follow"],
+    ] {
+        fs::write(&path, cpel(5000)).unwrap();
+        let (mut child, mut reported) = run_in_background(&[args, &[text(&path)]].concat());
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        lines.next().expect("a line").expect("UTF-8");
+        let rest = std::thread::spawn(move || lines.count());
+        truncate(3000);
+        // That it has too few sections may be reported before.
+        let is_it = |line: std::io::Result<String>| {
+            line.is_ok_and(|line| line.contains("` was truncated "))
+        };
+        assert!(reported.any(is_it), "{args:?}");
+        assert!(child.try_wait().expect("a child").is_none(), "it goes on");
+        if args[0] == "stats" {
+            let process = nix::unistd::Pid::from_raw(child.id() as i32);
+            nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGINT).expect("it runs");
+            assert_eq!(child.wait().expect("kymo ends").code(), Some(1));
+        }
+        child.kill().ok();
+        child.wait().expect("kymo ends");
+        rest.join().expect("lines");
+    }
+}
+
+#[test]
+fn directories_without_a_recording_are_waited_for() {
+    let directory = TempDir::new().unwrap();
+    for args in [
+        &["print", "--follow", "--limit", "2"][..],
+        &["stats", "--every", "1us", "--by", "name", "--follow"],
+    ] {
+        let path = directory.path().join(args[0]);
+        fs::create_dir(&path).unwrap();
+        let (mut child, mut reported) = run_in_background(&[args, &[text(&path)]].concat());
+        let line = reported.next().expect("a line").expect("UTF-8");
+        let expected = format!(
+            "warning: no recording is in `{}` so far; waiting for one",
+            path.display()
+        );
+        assert_eq!(line, expected);
+        replace(&path.join("a.elog"), &elog(35));
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        assert_eq!(lines.by_ref().take(2).count(), 2);
+        child.kill().ok();
+        child.wait().expect("kymo ends");
+    }
+}
+
+#[test]
+fn names_that_no_event_has_are_reported_at_once() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("a.elog");
+    fs::write(&path, elog(35)).unwrap();
+    for args in [
+        &["print", "--event", "tik"][..],
+        &["stats", "--every", "1us", "--event", "tik"],
+        &["states", "--every", "1us", "--state-event", "tik"],
+    ] {
+        let args = [args, &["--follow", text(&path)]].concat();
+        let (mut child, reported) = run_in_background(&args);
+        let lines: Vec<_> = reported.take(2).map(|line| line.expect("UTF-8")).collect();
+        let expected = [
+            "warning: no event is called `tik` so far; waiting for one",
+            "hint: did you mean `tick`?",
+        ];
+        assert_eq!(lines, expected, "{args:?}");
+        child.kill().expect("it runs");
+        child.wait().expect("kymo ends");
+    }
+}

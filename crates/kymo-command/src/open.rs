@@ -496,6 +496,16 @@ pub fn warn_of_idle_patterns(
     !idle.is_empty() && idle.len() == query.events.len()
 }
 
+/// Whether the paths are directories in which there is no recording.
+pub fn are_empty(input: &Input) -> bool {
+    let opened = opened_with(input, Asked::default(), Known::default(), Hint::default());
+    let is_empty = |error: &Error| matches!(error, Error::NothingFound { .. });
+    opened.is_ok_and(|opened| {
+        let is_none = opened.recordings.is_empty() && !opened.errors.is_empty();
+        is_none && opened.errors.iter().all(is_empty)
+    })
+}
+
 /// How many threads work.
 pub fn threads(work: &Work) -> usize {
     work.threads.count()

@@ -271,6 +271,21 @@ impl Terminal {
         }
     }
 
+    /// Reports files that were truncated while they were read; returns whether there are some.
+    pub fn report_truncated(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        let found = kymo_io::take_truncated();
+        #[cfg(not(target_os = "linux"))]
+        let found: Vec<std::path::PathBuf> = Vec::new();
+        for path in &found {
+            self.error(format_args!(
+                "`{}` was truncated while it was read: what was cut off is missing",
+                path.display()
+            ));
+        }
+        !found.is_empty()
+    }
+
     /// Reports what is wrong with the command line, which begins with its label; so may further lines.
     fn usage(&self, message: &str) {
         for line in message.lines() {

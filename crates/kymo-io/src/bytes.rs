@@ -25,8 +25,8 @@ pub enum Access {
 
 /// The bytes of a file, mapped where that is possible, else in memory; or a part of them.
 ///
-/// A mapped file should not be cut off by others while it is open: reading what is gone
-/// ends the process (SIGBUS on Unix). Files that grow or are removed are not a problem: the
+/// A mapped file should not be truncated by others while it is open: reading what is gone
+/// ends the process (SIGBUS on Unix), unless the program called `survive_truncation` (on Linux). Files that grow or are removed are not a problem: the
 /// bytes stay those that were there when it was opened.
 pub struct Bytes {
     inner: Inner,
@@ -38,10 +38,18 @@ pub struct Bytes {
 
 enum Inner {
     #[cfg(not(target_family = "wasm"))]
-    Mapped(memmap2::Mmap),
+    Mapped(Mapped),
     Owned(Vec<u8>),
     /// A range that is within the bytes of all.
     Part(Arc<Bytes>, Range<usize>),
+}
+
+/// A mapping. What is registered of it goes first when it is dropped.
+#[cfg(not(target_family = "wasm"))]
+struct Mapped {
+    #[cfg(target_os = "linux")]
+    _registered: Option<crate::truncated::Registered>,
+    map: memmap2::Mmap,
 }
 
 impl Bytes {
@@ -90,7 +98,7 @@ impl Bytes {
         match self.inner {
             Inner::Owned(bytes) => Self::from(bytes),
             #[cfg(not(target_family = "wasm"))]
-            Inner::Mapped(map) => Self::from(map.to_vec()),
+            Inner::Mapped(mapped) => Self::from(mapped.map.to_vec()),
             Inner::Part(whole, range) => Self::from(whole[range].to_vec()),
         }
     }
@@ -136,7 +144,14 @@ impl Bytes {
         if let Ok(len) = usize::try_from(len)
             && let Ok(map) = crate::map::map(file, len, access)
         {
-            return Ok(Self::new(Inner::Mapped(map)));
+            #[cfg(target_os = "linux")]
+            let _registered =
+                crate::truncated::Registered::new(&map, std::os::fd::AsFd::as_fd(file));
+            return Ok(Self::new(Inner::Mapped(Mapped {
+                #[cfg(target_os = "linux")]
+                _registered,
+                map,
+            })));
         }
         #[cfg(target_family = "wasm")]
         let _ = access;
@@ -200,7 +215,7 @@ impl Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match &self.inner {
             #[cfg(not(target_family = "wasm"))]
-            Inner::Mapped(map) => map,
+            Inner::Mapped(mapped) => &mapped.map,
             Inner::Owned(bytes) => bytes,
             Inner::Part(whole, range) => &whole[range.clone()],
         }

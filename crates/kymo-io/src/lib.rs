@@ -32,6 +32,8 @@ mod tar;
 mod temporary;
 mod threads;
 mod tree;
+#[cfg(target_os = "linux")]
+mod truncated;
 mod walk;
 #[cfg(not(target_family = "wasm"))]
 mod words;
@@ -58,6 +60,8 @@ pub use tar::{Archive, MOST_MEMBERS, is_tar, write_directory as write_tar};
 pub use temporary::{RemovedTemporaries, Temporaries, before_temporaries, remove_temporaries};
 pub use threads::{in_order, in_threads};
 pub use tree::{STANDARD_INPUT, Tree};
+#[cfg(target_os = "linux")]
+pub use truncated::{survive_truncation, take_truncated};
 pub use walk::{Entry, EntryKind, absolute, list};
 #[cfg(not(target_family = "wasm"))]
 pub use words::SharedWords;

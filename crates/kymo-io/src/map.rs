@@ -1,5 +1,5 @@
-//! Mapped files. This module may use `unsafe`; so may `words`, which maps files whose words others read, and
-//! `forks`, and no other of kymo.
+//! Mapped files. This module may use `unsafe`; so may `words`, which maps files whose words others read,
+//! `truncated` and `forks`, and no other of kymo.
 //!
 //! # Why it is sound
 //!
@@ -11,7 +11,7 @@
 //!   it has copied out (numbers, lengths checked against the length of the slice), so a
 //!   file that changes gives wrong events or faults; it does not lead outside the mapping.
 //! * Pages that are gone because the file was cut off after it was mapped: touching them
-//!   raises SIGBUS, which ends the process. No memory is corrupted. A tracer does not do
+//!   raises SIGBUS, which ends the process, or is survived (`truncated`). No memory is corrupted. A tracer does not do
 //!   that: it appends, or writes new files and removes old ones, and a removed file stays
 //!   readable while it is mapped. Bytes appended after the file was mapped are not seen
 //!   until it is opened again.

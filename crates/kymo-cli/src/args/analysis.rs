@@ -114,7 +114,7 @@ pub(crate) struct States {
         long,
         value_name = "EVENT:FIELD:STATE[:CONDITION]",
         value_parser = Transition::parse,
-        conflicts_with_all = ["state_event", "per", "by", "every", "all"]
+        conflicts_with_all = ["state_event", "per", "by", "every", "all", "follow", "output", "force", "format"]
     )]
     pub(crate) transition: Vec<Transition>,
 
@@ -128,7 +128,13 @@ pub(crate) struct States {
     pub(crate) per: Option<FieldNames>,
 
     /// The order of the tracks, groups or states.
-    #[arg(long, value_enum, value_name = "BY", default_value_t = SortBy::Time)]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "BY",
+        default_value_t = SortBy::Time,
+        conflicts_with_all = ["every", "all"]
+    )]
     pub(crate) sort: SortBy,
 
     /// Show and summarize only tracks whose name matches a pattern.
@@ -186,7 +192,8 @@ pub(crate) struct Latency {
         long,
         value_name = "N",
         default_value_t = 5,
-        value_parser = clap::value_parser!(u32).range(..=100_000)
+        value_parser = clap::value_parser!(u32).range(..=100_000),
+        conflicts_with_all = ["every", "all"]
     )]
     pub(crate) worst: u32,
 
@@ -253,11 +260,11 @@ pub(crate) struct Profile {
     ///
     /// Bars are as wide as the time in calls; their titles show it. Of several tracks, each has a bar that its calls
     /// hang below.
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["running", "json", "by", "every", "all", "output"])]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["running", "json", "by", "every", "all", "output", "follow", "top", "format"])]
     pub(crate) flame: Option<std::path::PathBuf>,
 
     /// Print folded stacks: callers and callee between semicolons, and the nanoseconds in the callee itself.
-    #[arg(long, conflicts_with_all = ["running", "json", "flame", "by", "every", "all", "output"])]
+    #[arg(long, conflicts_with_all = ["running", "json", "flame", "by", "every", "all", "output", "follow", "top", "format", "force"])]
     pub(crate) folded: bool,
 
     /// Count the call stacks that events have in a field, such as callstack_user, instead of calls. With --folded or

@@ -23,7 +23,7 @@ pub(crate) struct SeriesArgs {
     /// JSON lines with --json.
     ///
     /// Of sessions of LTTng live, and with --follow, an interval is written as soon as it is complete.
-    #[arg(long, value_name = "DURATION", value_parser = parse_step)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_step, allow_hyphen_values = true)]
     pub(crate) every: Option<u64>,
 
     /// Go on as the recordings grow, until interrupted. Needs --every, or --all of latency, states and
@@ -79,7 +79,7 @@ fn parse_step(text: &str) -> Result<u64, String> {
         .map_err(|error: kymo::open::AlignError| error.to_string())?;
     match u64::try_from(duration.nanos) {
         Ok(nanos) if nanos > 0 => Ok(nanos),
-        _ => Err("expected a duration above 0".to_string()),
+        _ => Err("expected a duration above 0, such as 1s or 10ms".to_string()),
     }
 }
 

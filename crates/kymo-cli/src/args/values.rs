@@ -35,12 +35,19 @@ pub(crate) struct Values {
         long,
         value_name = "N",
         default_value_t = 20,
-        value_parser = clap::value_parser!(u32).range(..=100_000)
+        value_parser = clap::value_parser!(u32).range(..=100_000),
+        requires = "outliers"
     )]
     pub(crate) worst: u32,
 
     /// Show only the N groups with the most values, and the N most frequent texts of each.
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = super::group::row_count,
+        conflicts_with = "every"
+    )]
     pub(crate) top: usize,
 
     #[command(flatten)]

@@ -223,7 +223,7 @@ impl TrackStats {
                 }
             }
             text.push('\n');
-            text += &table.fit(&[true, true, true, false], style);
+            text += &table.fit_without(&[2], &[true, true, true, false], style);
         }
         text += &self.coverage.faults_text(style);
         text.into_bytes()

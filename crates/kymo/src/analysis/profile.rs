@@ -480,7 +480,8 @@ impl Profile {
         })
     }
 
-    /// Leaves only the keys, or the groups, with the longest time in reports; the summary is of all.
+    /// Leaves only the keys, or the groups, with the longest time in reports, and of each key as many callers and
+    /// callees; the summary is of all.
     pub fn keep_top(&mut self, most: usize) {
         self.most = most;
         if let Some(groups) = &mut self.groups {

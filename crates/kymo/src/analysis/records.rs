@@ -75,11 +75,12 @@ impl<'w> Records<'w> {
         let mut found: BTreeMap<String, (bool, bool)> = BTreeMap::new();
         let mut order: Vec<String> = Vec::new();
         for (of, roles) in recordings.iter().zip(roles) {
+            let of_packets = packet_names(of);
             let classes = of.event_classes().iter().zip(roles);
             for (class, role) in classes.filter_map(|(class, role)| Some((class, (*role)?))) {
                 let is_end = role & ENDS != 0;
                 let is_begin = role & (BEGINS | WHOLE) != 0 || !is_end;
-                for name in names(&class.schema) {
+                for name in names(&class.schema).into_iter().chain(of_packets.clone()) {
                     let is_grouped = by.titles().any(|title| title == name);
                     let known = found.entry(name).or_insert_with_key(|name| {
                         order.push(name.clone());
@@ -220,6 +221,28 @@ impl<'w> Records<'w> {
         self.line.clear();
         written
     }
+}
+
+/// The names of the fields that packets of a recording have for their events, such as `cpu_id`.
+fn packet_names(of: &AnyRecording) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (stream, info) in of.streams().iter().enumerate() {
+        let schema = &info.packet_schema;
+        let Some(root) = schema.root(Scope::PacketContext) else {
+            continue;
+        };
+        for &child in &schema.field(root).children {
+            let field = schema.field(child);
+            let is_shown = !matches!(field.kind, Kind::Struct | Kind::Variant)
+                && !of.is_packet_bookkeeping(stream, child);
+            if let Some(name) = field.name.as_deref().filter(|_| is_shown)
+                && !names.iter().any(|known| known == name)
+            {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    names
 }
 
 /// The names of the fields of an event and of its contexts, but not of what is within structures and variants.

@@ -198,18 +198,20 @@ impl Table {
         to_the_right: &[bool],
         style: &Style,
     ) -> String {
-        /// How much of the last column is shown before another column is left out.
+        /// How much of the last column is shown at least before another column is left out; half of a line, if that
+        /// is more.
         const NAME: usize = 24;
         let last = to_the_right.len().saturating_sub(1);
         let Some(width) = style.width else {
             return self.fit(to_the_right, style);
         };
+        let name = NAME.max(width / 2);
         let mut left_out = Vec::new();
         let taken = |left_out: &[usize]| {
             let columns = self.widths.iter().enumerate();
             let shown = columns.filter(|(column, _)| !left_out.contains(column));
             let widths = shown.map(|(column, &width)| match column == last {
-                true => width.min(NAME),
+                true => width.min(name),
                 false => width + 2,
             });
             widths.sum::<usize>()

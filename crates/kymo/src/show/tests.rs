@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use kymo_model::FaultReport;
 use tempfile::TempDir;
 
-use super::{Sink, Times, WallOptions, csv::Csv, details::Details, json::Json, pretty};
+use super::{
+    Sink, Times, WallOptions, csv::Csv, details::Details, details::DetailsOptions, json::Json,
+    pretty,
+};
 use crate::pipeline::{self, Everything, Output};
 use crate::{AnyRecording, open};
 
@@ -214,7 +217,7 @@ fn csv_columns() {
 
 #[test]
 fn details() {
-    let (text, _) = show(|_| Details::new());
+    let (text, _) = show(|_| Details::new(DetailsOptions::default()));
     let expected = "Trace class:
   Stream class (ID 2):
     Supports packets: Yes
@@ -354,7 +357,7 @@ fn what_packet_headers_of_rfc_v1_1_report_is_shown_as_that_of_contexts_is() {
     let first = "110,DIR,event,entry,csv-1,3,\"[8,9]\"";
     assert_eq!(text.lines().nth(1), Some(first));
 
-    let (text, _) = show_of(rfc(), |_| Details::new());
+    let (text, _) = show_of(rfc(), |_| Details::new(DetailsOptions::default()));
     let class = "Trace class:
   Stream class `irq` (ID 0):
     Supports packets: Yes

@@ -1,6 +1,6 @@
 //! Profiles as text and JSON.
 
-use super::Profile;
+use super::{Profile, ProfileEdge};
 use crate::analysis::breakdown::PERCENTILES;
 use crate::analysis::moments::Drift;
 use crate::analysis::text::{Summary, duration, in_unit, percent, some_in_unit, unit_of};
@@ -78,7 +78,8 @@ impl Profile {
 
     fn edges_json(&self, name: &str, edges: &[usize], json: &mut Json) {
         json.begin_list(name);
-        for of in edges.iter().map(|&position| &self.edges[position]) {
+        let edges = edges.iter().take(self.most);
+        for of in edges.map(|&position| &self.edges[position]) {
             let other = if name == "callers" {
                 of.caller
             } else {
@@ -112,15 +113,29 @@ impl Profile {
                 ]);
             };
             row(of.own.count(), of.own.total(), of.total, of.key.clone());
-            for edge in callers[position].iter().map(|&edge| &self.edges[edge]) {
-                let caller = edge.caller.map(|caller| self.keys[caller].key.as_str());
-                let name = format!("  <- {}", caller.unwrap_or("(outermost)"));
-                row(edge.calls, edge.own, edge.total, name);
-            }
-            for edge in callees[position].iter().map(|&edge| &self.edges[edge]) {
-                let name = format!("  -> {}", self.keys[edge.callee].key);
-                row(edge.calls, edge.own, edge.total, name);
-            }
+            let mut edges = |of: &[usize], arrow: &str, name: &dyn Fn(&ProfileEdge) -> String| {
+                let (shown, others) = of.split_at(of.len().min(self.most));
+                for edge in shown.iter().map(|&edge| &self.edges[edge]) {
+                    let name = format!("  {arrow} {}", name(edge));
+                    row(edge.calls, edge.own, edge.total, name);
+                }
+                if !others.is_empty() {
+                    let others = others.iter().map(|&edge| &self.edges[edge]);
+                    let sum = |of: fn(&ProfileEdge) -> u64| {
+                        others.clone().map(of).fold(0, u64::saturating_add)
+                    };
+                    let name = format!("  {arrow} ({} others)", style.count(others.len() as u64));
+                    let (calls, own) = (sum(|of| of.calls), sum(|of| of.own));
+                    row(calls, own, sum(|of| of.total), name);
+                }
+            };
+            edges(&callers[position], "<-", &|edge| match edge.caller {
+                Some(caller) => self.keys[caller].key.clone(),
+                None => "(outermost)".to_owned(),
+            });
+            edges(&callees[position], "->", &|edge| {
+                self.keys[edge.callee].key.clone()
+            });
         }
         table.fit(&[true, true, true, false], style)
     }

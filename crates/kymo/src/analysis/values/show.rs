@@ -146,7 +146,8 @@ impl FieldValues {
         }
         let mut right = [true; 9];
         right[8] = false;
-        table.fit(&right, style)
+        // Where lines are short: percentiles, then how much the values differ.
+        table.fit_without(&[6, 5, 4, 3], &right, style)
     }
 
     fn texts_text(&self, style: &Style) -> String {
@@ -175,7 +176,7 @@ impl FieldValues {
                 row(group.text_count - sum, "(others)");
             }
         }
-        table.fit(&[true, true, false], style)
+        table.fit_without(&[1], &[true, true, false], style)
     }
 
     fn outliers_text(&self, style: &Style) -> String {

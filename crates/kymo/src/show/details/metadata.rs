@@ -10,10 +10,14 @@ use super::{attributes, classes};
 
 /// Writes a trace class and all that is in it.
 pub(super) fn trace_class(class: &TraceClass, text: &mut Text) {
-    let indent = text.indent;
+    let (indent, options) = (text.indent, text.options);
     let written = deep::with_room(&[class], || {
         let line = Line::new();
-        let mut text = Text { line, indent };
+        let mut text = Text {
+            line,
+            indent,
+            options,
+        };
         all_of_trace_class(class, &mut text);
         text.line.as_bytes().to_vec()
     });
@@ -109,7 +113,9 @@ fn packets_have(trace: &TraceClass, stream: &StreamClass, role: Role) -> bool {
 fn stream_class(trace: &TraceClass, stream: &StreamClass, text: &mut Text) {
     text.margin();
     text.push("Stream class");
-    let (name, namespace) = (stream.name.as_deref(), stream.namespace.as_deref());
+    let name = stream.name.as_deref();
+    let name = name.filter(|_| !text.options.no_stream_class_name);
+    let namespace = stream.namespace.as_deref();
     identity(name, namespace, stream.uid.as_deref(), stream.id, text);
     text.indented(|text| {
         user_attributes(&stream.attributes, text);
@@ -164,7 +170,8 @@ fn clock_class(clock: &Clock, dialect: Dialect, text: &mut Text) {
         ("UID", &clock.uid),
         ("Description", &clock.description),
     ] {
-        if let Some(value) = value {
+        let is_hidden = name == "UID" && text.options.no_uid;
+        if let Some(value) = value.as_ref().filter(|_| !is_hidden) {
             text.text_property(name, value);
         }
     }
@@ -267,7 +274,7 @@ pub(super) fn trace(
     let mut separator = " (";
     for (what, value) in [
         ("Namespace", class.namespace.as_deref()),
-        ("UID", class.uid.as_deref()),
+        ("UID", class.uid.as_deref().filter(|_| !text.options.no_uid)),
     ] {
         if let Some(value) = value {
             text.push(separator);

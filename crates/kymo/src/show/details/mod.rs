@@ -20,6 +20,25 @@ use super::table::Table;
 use super::{Message, MessageKind, Renderer, Sink};
 use crate::AnyRecording;
 
+/// What of the text is left out, as by the parameters of babeltrace2's component.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DetailsOptions {
+    /// Write a line for each message, without what it holds.
+    pub compact: bool,
+    /// Leave out the metadata of traces.
+    pub no_metadata: bool,
+    /// Leave out names of stream classes.
+    pub no_stream_class_name: bool,
+    /// Leave out names of streams.
+    pub no_stream_name: bool,
+    /// Leave out times.
+    pub no_time: bool,
+    /// Leave out names of traces.
+    pub no_trace_name: bool,
+    /// Leave out unique identifiers of traces and clocks.
+    pub no_uid: bool,
+}
+
 /// Puts blocks together.
 #[derive(Debug, Default)]
 pub struct Details {
@@ -31,9 +50,15 @@ pub struct Details {
 }
 
 impl Details {
-    /// Blocks of lines.
-    pub fn new() -> Self {
-        Self::default()
+    /// Blocks of lines, or lines.
+    pub fn new(options: DetailsOptions) -> Self {
+        Self {
+            text: Text {
+                options,
+                ..Text::default()
+            },
+            ..Self::default()
+        }
     }
 
     /// The number of a recording; when it is met first, writes its metadata.
@@ -41,35 +66,51 @@ impl Details {
         if let Some(number) = self.met.iter().position(|&met| met == recording) {
             return number;
         }
-        if !self.met.is_empty() {
+        let is_first = self.met.is_empty();
+        self.met.push(recording);
+        if self.text.options.no_metadata {
+            return self.met.len() - 1;
+        }
+        if !is_first {
             self.text.newline();
         }
-        self.met.push(recording);
         metadata::trace_class(of.class(), &mut self.text);
         self.met.len() - 1
     }
 
     /// Writes a line with a time.
     fn time(&mut self, stream: &StreamInfo, ticks: Option<u64>) {
+        let options = self.text.options;
+        if options.no_time {
+            return;
+        }
+        let (cycles, between, nanos, end) = match options.compact {
+            true => ("", " ", "", "] "),
+            false => (" cycles", ", ", " ns from origin", "]\n"),
+        };
         let (Some(clock), Some(ticks)) = (&stream.clock, ticks) else {
-            return self.text.push("[Unknown]\n");
+            self.text.push("[Unknown");
+            return self.text.push(end);
         };
         self.text.push("[");
         self.text.number(ticks);
-        self.text.push(" cycles");
+        self.text.push(cycles);
         if let Some(time) = clock.timestamp(ticks) {
-            self.text.push(", ");
+            self.text.push(between);
             self.text.signed(time.as_nanos());
-            self.text.push(" ns from origin");
+            self.text.push(nanos);
         }
-        self.text.push("]\n");
+        self.text.push(end);
     }
 
     /// Writes the line that says which stream a message belongs to.
     fn tag(&mut self, number: usize, of: &Trace, stream: usize) {
         let class = of.streams()[stream].class;
         let id = stream_id(of.streams(), stream);
-        let tag = format!("{{Trace {number}, Stream class ID {class}, Stream ID {id}}}\n");
+        let tag = match self.text.options.compact {
+            true => format!("{{{number} {class} {id}}} "),
+            false => format!("{{Trace {number}, Stream class ID {class}, Stream ID {id}}}\n"),
+        };
         self.text.push(&tag);
     }
 
@@ -78,15 +119,26 @@ impl Details {
         let numbers = (0..streams.len()).map(|at| (stream_id(streams, at), streams[at].class));
         let numbers: Vec<_> = numbers.collect();
         let class = &of.class().streams[of.stream_class(stream)];
+        if self.text.options.compact {
+            return self.text.push("Stream beginning\n");
+        }
         self.text.push("Stream beginning:\n");
         self.text.indented(|text| {
-            text.text_property("Name", &streams[stream].name);
-            if let Some(name) = &class.name {
+            let options = text.options;
+            if !options.no_stream_name {
+                text.text_property("Name", &streams[stream].name);
+            }
+            if let Some(name) = class
+                .name
+                .as_ref()
+                .filter(|_| !options.no_stream_class_name)
+            {
                 text.text_property("Class name", name);
             }
+            let name = of.name().unwrap_or_default();
             metadata::trace(
                 of.class(),
-                Some(of.name().unwrap_or_default()),
+                (!options.no_trace_name).then_some(name),
                 &numbers,
                 text,
             );
@@ -95,6 +147,9 @@ impl Details {
 
     fn chunk_begin(&mut self, message: &Message, of: &Trace) {
         self.text.push("Packet beginning");
+        if self.text.options.compact {
+            return self.text.newline();
+        }
         let (fields, plan) = self.packets.get(message.recording, message.stream, || {
             let fields = PacketFields::of(of, message.stream);
             let plan = Plan::new(&fields.schema, &fields.hidden);
@@ -139,7 +194,10 @@ impl Sink for Details {
     type Renderer = DetailsRenderer;
 
     fn renderer(&self) -> DetailsRenderer {
-        DetailsRenderer::default()
+        DetailsRenderer {
+            is_compact: self.text.options.compact,
+            ..DetailsRenderer::default()
+        }
     }
 
     fn wants_structure(&self) -> bool {
@@ -179,7 +237,8 @@ impl Sink for Details {
             &class.streams[recording.stream_class(message.stream)],
         );
         let number = self.meet(message.recording, recording);
-        if all || !self.text.line.is_empty() {
+        let has_metadata = !self.text.line.is_empty();
+        if has_metadata || (all && !self.text.options.compact) {
             self.text.newline();
         }
         match message.kind {
@@ -216,6 +275,7 @@ pub struct DetailsRenderer {
     recording: usize,
     classes: Table<ClassPlan>,
     counters: Vec<u64>,
+    is_compact: bool,
 }
 
 #[derive(Debug)]
@@ -226,13 +286,17 @@ struct ClassPlan {
 }
 
 impl ClassPlan {
-    fn new(class: &EventClass) -> Self {
+    fn new(class: &EventClass, is_compact: bool) -> Self {
         let mut text = Text::default();
         text.push("Event");
         metadata::object_name(class.name.as_deref(), &mut text);
-        text.push(" (Class ID ");
+        let (before, after) = match is_compact {
+            true => (" (", ")\n"),
+            false => (" (Class ID ", "):\n"),
+        };
+        text.push(before);
         text.number(class.id);
-        text.push("):\n");
+        text.push(after);
         Self {
             header: text.line.as_bytes().to_vec(),
             plan: Plan::new(&class.schema, &[]),
@@ -247,10 +311,14 @@ impl Renderer for DetailsRenderer {
     }
 
     fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
-        let make = || ClassPlan::new(event.class());
+        let is_compact = self.is_compact;
+        let make = || ClassPlan::new(event.class(), is_compact);
         let class = self.classes.get(self.recording, event.class_index(), make);
         self.counters.clear();
         out.push(&class.header);
+        if is_compact {
+            return Ok(());
+        }
         event.visit(&mut FieldRenderer {
             line: out,
             plan: &class.plan,

@@ -2,11 +2,14 @@
 
 use kymo_text::Line;
 
+use super::DetailsOptions;
+
 /// Text in the making, and how far what comes next is indented.
 #[derive(Debug, Default)]
 pub(super) struct Text {
     pub(super) line: Line,
     pub(super) indent: usize,
+    pub(super) options: DetailsOptions,
 }
 
 impl Text {

@@ -1,0 +1,196 @@
+//! Recordings as they grow: which files have changed, what was added, what was truncated.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{HashMap, HashSet};
+use std::fs::Metadata;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use kymo::timeline::{Changes, Timeline};
+use kymo_ctf::trace::Directory;
+
+use crate::terminal::{Outcome, Terminal};
+
+/// How often files are looked at.
+pub(crate) const PERIOD: Duration = Duration::from_millis(200);
+/// What is just being written may not make sense for so long.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Watches the files below some paths.
+pub(crate) struct Watcher<'t> {
+    terminal: &'t Terminal,
+    paths: Vec<PathBuf>,
+    state: u64,
+    files: HashMap<PathBuf, Known>,
+    /// Since when something cannot be read.
+    unsure_since: Option<Instant>,
+    reported: HashSet<String>,
+    has_news: bool,
+    /// Whether something was lost.
+    pub(crate) outcome: Outcome,
+}
+
+/// What is known of a file.
+struct Known {
+    id: Option<(u64, u64)>,
+    length: u64,
+    /// Whether it was shorter when it was last looked at: those who write it anew may be at it.
+    is_shorter: bool,
+}
+
+impl<'t> Watcher<'t> {
+    pub(crate) fn new(paths: &[PathBuf], terminal: &'t Terminal) -> Self {
+        let mut watcher = Self {
+            terminal,
+            paths: paths.to_vec(),
+            state: 0,
+            files: HashMap::new(),
+            unsure_since: None,
+            reported: HashSet::new(),
+            has_news: false,
+            outcome: Outcome::Good,
+        };
+        watcher.state = watcher.look();
+        watcher
+    }
+
+    /// Reads what was added, if files have changed. What was truncated, and what cannot be read for long, is reported.
+    pub(crate) fn refresh(&mut self, timeline: &mut Timeline) -> Option<Changes> {
+        if self.terminal.report_truncated() {
+            self.lose();
+        }
+        let now = self.look();
+        if now == self.state && self.unsure_since.is_none() {
+            return None;
+        }
+        self.state = now;
+        // The timeline has no other users.
+        let changes = timeline.refresh().ok()?;
+        if changes.errors.is_empty() {
+            self.unsure_since = None;
+            return Some(changes);
+        }
+        let since = *self.unsure_since.get_or_insert_with(Instant::now);
+        if since.elapsed() > PATIENCE {
+            for error in &changes.errors {
+                let error = error.to_string();
+                if !self.reported.contains(&error) {
+                    self.terminal.error(&error);
+                    self.reported.insert(error);
+                    self.lose();
+                }
+            }
+        }
+        Some(changes)
+    }
+
+    /// Whether something was lost since this was last asked.
+    pub(crate) fn has_news(&mut self) -> bool {
+        std::mem::take(&mut self.has_news)
+    }
+
+    fn lose(&mut self) {
+        self.has_news = true;
+        self.outcome = Outcome::Damage;
+    }
+
+    /// A number that changes when a file does. Files that have become shorter are reported.
+    fn look(&mut self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let mut truncated = Vec::new();
+        let files = &mut self.files;
+        each_file(&self.paths, &mut |path, metadata| {
+            hash_metadata(path, metadata, &mut hasher);
+            let (id, length) = (kymo_io::file_id(metadata), metadata.len());
+            let new = || Known {
+                id,
+                length,
+                is_shorter: false,
+            };
+            let Some(known) = files.get_mut(path) else {
+                files.insert(path.to_owned(), new());
+                return;
+            };
+            let is_shorter = known.id == id && length < known.length;
+            if is_shorter && !known.is_shorter {
+                known.is_shorter = true;
+                return;
+            }
+            if is_shorter {
+                truncated.push((path.to_owned(), known.length, length));
+            }
+            *known = new();
+        });
+        for (path, before, after) in truncated {
+            self.terminal.error(format_args!(
+                "`{}` was truncated from {before} to {after} bytes: what was cut off before kymo read it is missing",
+                path.display()
+            ));
+            self.lose();
+        }
+        hasher.finish()
+    }
+}
+
+/// A number that changes when a file below the paths does.
+pub(crate) fn fingerprint(paths: &[PathBuf]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    each_file(paths, &mut |path, metadata| {
+        hash_metadata(path, metadata, &mut hasher);
+    });
+    hasher.finish()
+}
+
+fn hash_metadata(path: &Path, metadata: &Metadata, hasher: &mut DefaultHasher) {
+    path.hash(hasher);
+    metadata.len().hash(hasher);
+    metadata.modified().ok().hash(hasher);
+}
+
+/// Calls `visit` with each file below the paths.
+fn each_file(paths: &[PathBuf], visit: &mut impl FnMut(&Path, &Metadata)) {
+    let mut looked_into = HashSet::new();
+    for path in paths {
+        if !path.is_file() {
+            each_below(path, &mut looked_into, visit);
+            continue;
+        }
+        visit_file(path, visit);
+        // It may be a stream of the trace that it lies beside.
+        let directory = path.parent();
+        if let Some(metadata) = directory.and_then(Directory::metadata_path) {
+            visit_file(&metadata, visit);
+        }
+    }
+}
+
+fn visit_file(path: &Path, visit: &mut impl FnMut(&Path, &Metadata)) {
+    if let Ok(metadata) = std::fs::metadata(path) {
+        visit(path, &metadata);
+    }
+}
+
+/// Each directory is looked into once, however many links lead to it.
+fn each_below(
+    directory: &Path,
+    looked_into: &mut HashSet<PathBuf>,
+    visit: &mut impl FnMut(&Path, &Metadata),
+) {
+    let real = std::fs::canonicalize(directory);
+    if !real.is_ok_and(|real| looked_into.insert(real)) {
+        return;
+    }
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return;
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort_unstable();
+    for path in paths {
+        match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => each_below(&path, looked_into, visit),
+            Ok(metadata) => visit(&path, &metadata),
+            Err(_) => {}
+        }
+    }
+}
