@@ -221,9 +221,11 @@ impl LogInfo {
         let mut before = None;
         for clock in &self.clocks {
             // Sections mostly have the same.
-            let clock = clock.to_string();
+            let clock = clock.lines();
             if before.as_ref() != Some(&clock) {
-                line("clock", clock.clone());
+                for (label, text) in &clock {
+                    line(label, text.clone());
+                }
             }
             before = Some(clock);
         }

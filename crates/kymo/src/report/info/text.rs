@@ -70,7 +70,9 @@ impl TraceInfo {
         line("streams", style.count(self.streams.len() as u64));
         line("faults", style.count(self.faults.len() as u64));
         for clock in &self.clocks {
-            line("clock", clock.to_string());
+            for (label, text) in clock.lines() {
+                line(label, text);
+            }
         }
         for (name, value) in &self.environment {
             line(
@@ -255,41 +257,43 @@ impl fmt::Display for Identity {
     }
 }
 
-impl fmt::Display for ClockInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ClockInfo {
+    /// Labels and texts of the lines that describe it.
+    pub(in crate::report) fn lines(&self) -> Vec<(&'static str, String)> {
         let clock = &self.0;
-        let name = identity(
-            clock.namespace.as_deref(),
-            clock_name(clock),
-            clock.uid.as_deref(),
-        );
-        write!(f, "{name}: {} Hz, ", clock.frequency)?;
-        match &clock.origin {
-            Origin::UnixEpoch => f.write_str("from the Unix epoch")?,
-            Origin::Unknown => f.write_str("origin unknown")?,
+        let name = clock_name(clock);
+        let mut lines = vec![("clock", format!("{name}, {} Hz", clock.frequency))];
+        let identifiers = [&clock.namespace, &clock.uid];
+        let identifiers: Vec<&str> = identifiers.into_iter().flatten().map(|id| &**id).collect();
+        if !identifiers.is_empty() {
+            lines.push(("clock identifier", identifiers.join(", ")));
+        }
+        let origin = match &clock.origin {
+            Origin::UnixEpoch => "the Unix epoch".to_string(),
+            Origin::Unknown => "unknown".to_string(),
             Origin::Named {
                 namespace,
                 name,
                 uid,
-            } => write!(
-                f,
-                "from {}",
-                identity(namespace.as_deref(), name, Some(uid))
-            )?,
-        }
-        write!(
-            f,
-            ", offset {} s and {} cycles",
+            } => identity(namespace.as_deref(), name, Some(uid)),
+        };
+        lines.push(("clock origin", origin));
+        let offset = format!(
+            "{} s and {} cycles",
             clock.offset_seconds, clock.offset_cycles
-        )?;
-        for (what, cycles) in [("precision", clock.precision), ("accuracy", clock.accuracy)] {
+        );
+        lines.push(("clock offset", offset));
+        for (label, cycles) in [
+            ("clock precision", clock.precision),
+            ("clock accuracy", clock.accuracy),
+        ] {
             if let Some(cycles) = cycles {
-                write!(f, ", {what} {cycles} cycles")?;
+                lines.push((label, format!("{cycles} cycles")));
             }
         }
-        match &clock.description {
-            Some(description) => write!(f, " ({description})"),
-            None => Ok(()),
+        if let Some(description) = &clock.description {
+            lines.push(("clock description", description.to_string()));
         }
+        lines
     }
 }
