@@ -3,14 +3,14 @@
 //! Whenever a file below the paths has changed, the recordings are refreshed, and what was added is shown. Sessions
 //! report how far each of their streams is known: what comes before that is shown, in the order of time.
 
-use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::Metadata;
 use std::hash::{Hash, Hasher};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use kymo::AnyRecording;
 use kymo::pipeline::{self, Output, Places, ReadPlaces, Span, Tail, Until, may_be_incomplete};
@@ -207,39 +207,65 @@ fn wait(paths: &[PathBuf], state: &mut u64, timeline: &mut Timeline) -> Places {
 /// A number that changes when a file below the paths does.
 pub(crate) fn fingerprint(paths: &[PathBuf]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let mut looked_into = HashSet::new();
-    for path in paths {
-        if !path.is_file() {
-            hash_directory(path, &mut looked_into, &mut hasher);
-            continue;
-        }
-        hash_file(path, &mut hasher);
-        // It may be a stream of the trace that it lies beside.
-        let directory = path.parent();
-        if let Some(metadata) = directory.and_then(Directory::metadata_path) {
-            hash_file(&metadata, &mut hasher);
-        }
-    }
+    each_file(paths, &mut |path, metadata| {
+        path.hash(&mut hasher);
+        metadata.len().hash(&mut hasher);
+        metadata.modified().ok().hash(&mut hasher);
+    });
     hasher.finish()
 }
 
-fn hash_file(path: &Path, hasher: &mut DefaultHasher) {
-    if let Ok(metadata) = std::fs::metadata(path) {
-        hash_metadata(path, &metadata, hasher);
+/// The files below some paths, each with what changes when it does: its size and when it was written.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct FileStates(BTreeMap<PathBuf, (u64, Option<SystemTime>)>);
+
+impl FileStates {
+    /// As they are now.
+    pub(crate) fn of(paths: &[PathBuf]) -> Self {
+        let mut files = BTreeMap::new();
+        each_file(paths, &mut |path, metadata| {
+            let state = (metadata.len(), metadata.modified().ok());
+            files.insert(path.to_path_buf(), state);
+        });
+        Self(files)
+    }
+
+    /// Those that have changed since, if they are the same files.
+    pub(crate) fn changed_since(&self, before: &Self) -> Option<Vec<&Path>> {
+        let are_same = self.0.len() == before.0.len() && self.0.keys().eq(before.0.keys());
+        let pairs = self.0.iter().zip(&before.0);
+        let changed = pairs.filter(|(now, before)| now.1 != before.1);
+        are_same.then(|| changed.map(|(now, _)| now.0.as_path()).collect())
     }
 }
 
-fn hash_metadata(path: &Path, metadata: &Metadata, hasher: &mut DefaultHasher) {
-    path.hash(hasher);
-    metadata.len().hash(hasher);
-    metadata.modified().ok().hash(hasher);
+/// Calls for each file below some paths.
+fn each_file(paths: &[PathBuf], take: &mut dyn FnMut(&Path, &Metadata)) {
+    let mut looked_into = HashSet::new();
+    let one = |path: &Path, take: &mut dyn FnMut(&Path, &Metadata)| {
+        if let Ok(metadata) = std::fs::metadata(path) {
+            take(path, &metadata);
+        }
+    };
+    for path in paths {
+        if !path.is_file() {
+            files_in(path, &mut looked_into, take);
+            continue;
+        }
+        one(path, take);
+        // It may be a stream of the trace that it lies beside.
+        let directory = path.parent();
+        if let Some(metadata) = directory.and_then(Directory::metadata_path) {
+            one(&metadata, take);
+        }
+    }
 }
 
 /// Each directory is looked into once, however many links lead to it.
-fn hash_directory(
+fn files_in(
     directory: &Path,
     looked_into: &mut HashSet<PathBuf>,
-    hasher: &mut DefaultHasher,
+    take: &mut dyn FnMut(&Path, &Metadata),
 ) {
     let real = std::fs::canonicalize(directory);
     if !real.is_ok_and(|real| looked_into.insert(real)) {
@@ -252,8 +278,8 @@ fn hash_directory(
     paths.sort_unstable();
     for path in paths {
         match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => hash_directory(&path, looked_into, hasher),
-            Ok(metadata) => hash_metadata(&path, &metadata, hasher),
+            Ok(metadata) if metadata.is_dir() => files_in(&path, looked_into, take),
+            Ok(metadata) => take(&path, &metadata),
             Err(_) => {}
         }
     }
