@@ -1,11 +1,11 @@
 //! Recordings as they grow: which files have changed, what was added, what was truncated.
 
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::Metadata;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use kymo::timeline::{Changes, Timeline};
 use kymo_ctf::trace::Directory;
@@ -101,7 +101,9 @@ impl<'t> Watcher<'t> {
         let mut truncated = Vec::new();
         let files = &mut self.files;
         each_file(&self.paths, &mut |path, metadata| {
-            hash_metadata(path, metadata, &mut hasher);
+            path.hash(&mut hasher);
+            metadata.len().hash(&mut hasher);
+            metadata.modified().ok().hash(&mut hasher);
             let (id, length) = (kymo_io::file_id(metadata), metadata.len());
             let new = || Known {
                 id,
@@ -133,19 +135,28 @@ impl<'t> Watcher<'t> {
     }
 }
 
-/// A number that changes when a file below the paths does.
-pub(crate) fn fingerprint(paths: &[PathBuf]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    each_file(paths, &mut |path, metadata| {
-        hash_metadata(path, metadata, &mut hasher);
-    });
-    hasher.finish()
-}
+/// The files below some paths, each with what changes when it does: its size and when it was written.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct FileStates(BTreeMap<PathBuf, (u64, Option<SystemTime>)>);
 
-fn hash_metadata(path: &Path, metadata: &Metadata, hasher: &mut DefaultHasher) {
-    path.hash(hasher);
-    metadata.len().hash(hasher);
-    metadata.modified().ok().hash(hasher);
+impl FileStates {
+    /// As they are now.
+    pub(crate) fn of(paths: &[PathBuf]) -> Self {
+        let mut files = BTreeMap::new();
+        each_file(paths, &mut |path, metadata| {
+            let state = (metadata.len(), metadata.modified().ok());
+            files.insert(path.to_path_buf(), state);
+        });
+        Self(files)
+    }
+
+    /// Those that have changed since, if they are the same files.
+    pub(crate) fn changed_since(&self, before: &Self) -> Option<Vec<&Path>> {
+        let are_same = self.0.len() == before.0.len() && self.0.keys().eq(before.0.keys());
+        let pairs = self.0.iter().zip(&before.0);
+        let changed = pairs.filter(|(now, before)| now.1 != before.1);
+        are_same.then(|| changed.map(|(now, _)| now.0.as_path()).collect())
+    }
 }
 
 /// Calls `visit` with each file below the paths.

@@ -5,6 +5,7 @@ mod save;
 mod sql;
 mod words;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,13 +15,14 @@ use kymo::AnyRecording;
 use kymo::open::are_relative;
 use kymo::timeline::{Cache, IndexOptions, default_directory};
 use kymo_io::{Replace, STANDARD_INPUT, replace};
+use kymo_model::Recording;
 use kymo_view::{
     Api, ExportOptions, Keep, Open, Opened, Reopen, Scene, SceneOptions, Server, ServerOptions,
 };
 
 use crate::args::view::View;
 use crate::args::{Input, Selection, SymbolArgs};
-use crate::grow::fingerprint;
+use crate::grow::FileStates;
 use crate::live::Live;
 use crate::open::{Asked, Wanted, index_key, inputs_with, reopened, report_opening_faults};
 use crate::outputs::refuse_file;
@@ -36,7 +38,7 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
         return run(&args, terminal);
     }
     if let Some(path) = &args.export {
-        refuse_file(path, true)?;
+        refuse_file(path, args.force)?;
     }
     let (now, awaited) = what_is_there(args);
     for path in &awaited {
@@ -105,7 +107,7 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
             let mut files = Files::new(args, is_relative, &options);
             if !awaited.is_empty() {
                 // What has come since is opened at once.
-                files.state = fingerprint(&now.paths);
+                files.state = FileStates::of(&now.paths);
             }
             if let Some(daemon) = &mut files.daemon {
                 daemon.show(&inputs.recordings);
@@ -133,8 +135,7 @@ const ASKED: Asked = Asked {
 /// recordings on the time line must know all recordings.
 fn what_is_there(args: &View) -> (Input, Vec<PathBuf>) {
     let mut now = args.input.clone();
-    let needs_all = !now.offset.is_empty() || !now.align.is_empty() || now.align_event.is_some();
-    if args.text || args.export.is_some() || needs_all {
+    if args.text || args.export.is_some() || is_aligned(&now) {
         return (now, Vec::new());
     }
     let is_empty =
@@ -142,6 +143,11 @@ fn what_is_there(args: &View) -> (Input, Vec<PathBuf>) {
     let (awaited, there) = now.paths.into_iter().partition(is_empty);
     now.paths = there;
     (now, awaited)
+}
+
+/// Whether where a recording is on the time line depends on options, and perhaps on others.
+fn is_aligned(input: &Input) -> bool {
+    !input.offset.is_empty() || !input.align.is_empty() || input.align_event.is_some()
 }
 
 /// Whether recordings may grow: standard input is read once.
@@ -162,7 +168,7 @@ struct Files {
     /// Whether times count from the zero of clocks, as soon as that is known.
     is_relative: Option<bool>,
     /// What the files were like.
-    state: u64,
+    state: FileStates,
     /// Below which directories others may be added.
     allowed: Vec<PathBuf>,
     added: usize,
@@ -182,7 +188,7 @@ impl Files {
             index: options.index.clone(),
             threads: options.threads,
             is_relative,
-            state: fingerprint(&args.input.paths),
+            state: FileStates::of(&args.input.paths),
             allowed: args.add.clone(),
             added: 0,
             daemon: args.daemon.clone().map(Daemon::new),
@@ -190,7 +196,44 @@ impl Files {
     }
 
     fn open(&self, input: &Input, shown: &[AnyRecording]) -> Option<Opened> {
-        let mut recordings = reopened(input, ASKED, shown)?;
+        self.opened(input, reopened(input, ASKED, shown)?)
+    }
+
+    /// Databases of which some have changed: only these are opened again, however many others there are.
+    fn refreshed(&self, now: &FileStates, shown: &[AnyRecording]) -> Option<Opened> {
+        if is_aligned(&self.input) {
+            return None;
+        }
+        let changed = now.changed_since(&self.state)?;
+        let databases = shown.iter().map(|of| match of {
+            AnyRecording::Rrd(database) => Some(AnyRecording::Rrd(database.clone())),
+            _ => None,
+        });
+        let mut recordings = databases.collect::<Option<Vec<_>>>()?;
+        let places = shown.iter().enumerate().map(|(at, of)| (of.path(), at));
+        let places: HashMap<&Path, usize> = places.collect();
+        // Each file is shown once.
+        let is_one = places.len() == shown.len();
+        if !is_one || !changed.iter().all(|path| places.contains_key(path)) {
+            return None;
+        }
+        let input = Input {
+            paths: changed.iter().map(|path| path.to_path_buf()).collect(),
+            ..self.input.clone()
+        };
+        let again = reopened(&input, ASKED, &[])?;
+        if again.len() != changed.len() {
+            return None;
+        }
+        for of in again {
+            let at = *places.get(of.path())?;
+            recordings[at] = of;
+        }
+        self.opened(&self.input, recordings)
+    }
+
+    /// Recordings that were opened, and how they are shown.
+    fn opened(&self, input: &Input, mut recordings: Vec<AnyRecording>) -> Option<Opened> {
         let is_relative = self
             .is_relative
             .unwrap_or_else(|| are_relative(&recordings));
@@ -225,12 +268,13 @@ impl Open for Files {
         if let Some(daemon) = &mut self.daemon {
             daemon.flush();
         }
-        let now = fingerprint(&self.input.paths);
+        let now = FileStates::of(&self.input.paths);
         if now == self.state {
             return None;
         }
         // What is just being written may not make sense yet: then it is looked at again.
-        let opened = self.open(&self.input, shown)?;
+        let opened = self.refreshed(&now, shown);
+        let opened = opened.or_else(|| self.open(&self.input, shown))?;
         self.take(&opened);
         self.state = now;
         Some(opened)
@@ -275,7 +319,7 @@ impl Open for Files {
             .filter(|(recordings, _)| recordings.len() > count);
         let opened = opened.ok_or_else(|| format!("`{}` is not a recording", path.display()))?;
         self.take(&opened);
-        self.state = fingerprint(&input.paths);
+        self.state = FileStates::of(&input.paths);
         self.input = input;
         self.added += 1;
         Ok(opened)

@@ -70,6 +70,7 @@ fn a_page_holds_what_the_range_does() {
         "--no-cache",
         "--export",
         text(&page),
+        "--force",
         "--export-size",
         "128K",
         text(&trace),
@@ -98,4 +99,63 @@ fn views_are_checked() {
         reported.contains("cannot write `/nowhere/page.html`"),
         "{reported}"
     );
+}
+
+#[test]
+fn a_page_does_not_replace_a_file_unless_forced() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("page.html");
+    std::fs::write(&page, "mine").unwrap();
+    let trace = example("lttng-small");
+    let all = ["view", "--no-cache", "--export", text(&page), text(&trace)];
+    let output = kymo(&all);
+    assert_eq!(output.status.code(), Some(2));
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        reported.contains("already exists\nhint: `--force` overwrites it"),
+        "{reported}"
+    );
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), "mine");
+    let mut forced = all.to_vec();
+    forced.push("--force");
+    assert_eq!(good(&forced), "");
+    assert!(std::fs::read_to_string(&page).unwrap().contains("embedded"));
+}
+
+#[test]
+fn options_of_the_server_have_no_meaning_without_it() {
+    for options in [
+        &["--port", "8000"][..],
+        &["--host", "localhost"],
+        &["--stay"],
+        &["--no-open"],
+        &["--assets", "."],
+        &["--add", "."],
+        &["--daemon", "unix:x"],
+        &["--at", "abc"],
+    ] {
+        for way in [&["--text"][..], &["--export", "page.html"]] {
+            let all = [&["view"][..], options, way, &["x"]].concat();
+            let output = kymo(&all);
+            let reported = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{all:?}");
+            assert!(
+                reported.contains("cannot be used with"),
+                "{all:?}: {reported}"
+            );
+        }
+    }
+    for option in [
+        &["--force"][..],
+        &["--export-size", "1M"],
+        &["--width", "80"],
+    ] {
+        for (server, expected) in [(None, "is missing"), (Some("--no-open"), "cannot be used")] {
+            let all = [&["view"][..], server.as_slice(), option, &["x"]].concat();
+            let output = kymo(&all);
+            let reported = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{all:?}");
+            assert!(reported.contains(expected), "{all:?}: {reported}");
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! browsers' numbers have 53 bits; offsets from a time that the request names are numbers.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kymo_model::Recording;
@@ -231,6 +232,7 @@ impl Api {
         for of in tracks {
             put_track(&of, &grid, &mut out);
         }
+        self.scene.is_seen.store(true, Ordering::Relaxed);
         Ok(out)
     }
 

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use crate::bundle::{self, bundle};
+
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Asset {
@@ -28,8 +30,11 @@ pub const ASSETS: &[Asset] = assets![
     "data.js",
     "source.js",
     "wire.js",
+    "where.js",
     "embedded.js",
     "embedded-analyses.js",
+    "embedded-search.js",
+    "embedded-stats.js",
     "keep.js",
     "link.js",
     "picture.js",
@@ -70,12 +75,14 @@ pub fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// A file of the page, from a directory if one is given; only names of [`ASSETS`] are looked up there.
+/// A file of the page, from a directory if one is given; only names of [`ASSETS`] are looked up there. Of those built in,
+/// `main.js` holds all modules.
 pub fn find(path: &str, directory: Option<&Path>) -> Option<(&'static str, Cow<'static, [u8]>)> {
     let path = if path.is_empty() { "index.html" } else { path };
     let asset = ASSETS.iter().find(|asset| asset.name == path)?;
     let bytes = match directory {
         Some(directory) => Cow::Owned(std::fs::read(directory.join(asset.name)).ok()?),
+        None if asset.name == bundle::FIRST => Cow::Borrowed(bundle().as_bytes()),
         None => Cow::Borrowed(asset.bytes),
     };
     Some((asset.name, bytes))

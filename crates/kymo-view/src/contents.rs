@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use kymo::AnyRecording;
 use kymo_model::{Recording, Scope, Track};
@@ -140,6 +141,10 @@ impl Api {
             json!({"rows": found.count, "cut": found.is_cut, "limit": MOST_MATCHES})
         });
         let known = request["generation"].as_u64().unwrap_or(0);
+        if known != 0 && scene.is_seen.load(Ordering::Relaxed) {
+            // It has drawn what it knows.
+            scene.begin();
+        }
         if known == state.generation {
             return json!({
                 "generation": state.generation, "same": true, "filtered": found,

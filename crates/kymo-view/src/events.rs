@@ -50,7 +50,6 @@ pub(crate) struct Page {
 /// An event of a track.
 #[derive(Clone, Debug)]
 pub(crate) struct OnTrack {
-    pub(crate) id: RowId,
     pub(crate) track: u32,
     pub(crate) time: i64,
     pub(crate) recording: u32,
@@ -329,7 +328,6 @@ impl Scene {
                     }
                     let name = of.event_classes()[class as usize].name.as_deref();
                     events.push(OnTrack {
-                        id,
                         track: part.track,
                         time,
                         recording: id.recording,
@@ -430,7 +428,7 @@ impl Scene {
 }
 
 /// The name of an event and its first values.
-fn label(name: &str, batch: &Batch, row: usize) -> String {
+pub(crate) fn label(name: &str, batch: &Batch, row: usize) -> String {
     let mut label = name.to_string();
     let mut shown = 0;
     for (column, of) in batch.columns().iter().zip(batch.schema().iter()) {

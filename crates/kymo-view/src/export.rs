@@ -1,17 +1,22 @@
 //! The page as one file that needs no server: its files, the tiles, the slices and the events of a range of time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 
-use kymo::timeline::QueryError;
+use kymo::timeline::{Columns, QueryError};
 use kymo_model::batch::RowId;
+use kymo_model::{EntryKind, Recording, SliceRole};
 use serde_json::{Value, json};
 
 use crate::api::{Api, line};
-use crate::assets::{self, ASSETS};
+use crate::assets;
+use crate::bundle;
+use crate::events::label;
+use crate::flows::Flows;
 use crate::scene::TrackBins;
+use crate::tracks::Classifier;
 use crate::wire::{put_head, put_track};
 
 /// Columns of the coarsest tiles, and by how much the next finer ones have more.
@@ -24,6 +29,9 @@ const MOST_CELLS: usize = 1 << 24;
 
 /// Slices at most; if there are more, narrow ones share a pixel.
 const MOST_SLICES: usize = 1 << 17;
+
+/// Stops of all flows at most.
+const MOST_FLOW_STOPS: usize = 1 << 17;
 
 /// What a page that stands alone holds.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +103,7 @@ impl Api {
             "end": range.1.to_string(),
             "tiles": base64(&tiles),
             "slices": self.all_slices(&tracks, range),
+            "flows": self.all_flows(range),
             "events": events,
             "whole": is_whole,
             "kept": self.kept(),
@@ -105,6 +114,31 @@ impl Api {
             events: count,
             is_whole,
         })
+    }
+
+    /// The flows through the events of a page, as far as they lie in its range.
+    fn all_flows(&self, (begin, end): (i64, i64)) -> Value {
+        let flows = self.flows.get_or_init(|| Flows::new(&self.scene));
+        let mut left = MOST_FLOW_STOPS;
+        let mut list = Vec::new();
+        let mut is_cut = flows.is_cut;
+        for flow in flows.all() {
+            let stops = flow
+                .iter()
+                .filter(|stop| (begin..=end).contains(&stop.time));
+            let stops: Vec<Value> = stops
+                .map(|stop| json!([stop.track, stop.time.to_string()]))
+                .collect();
+            if stops.len() > left {
+                is_cut = true;
+                break;
+            }
+            left -= stops.len();
+            if stops.len() > 1 {
+                list.push(stops);
+            }
+        }
+        json!({"list": list, "cut": is_cut})
     }
 
     /// The finest tiles that have room: the page makes coarser ones of them.
@@ -187,18 +221,41 @@ impl Api {
             order.extend(self.scene.timed(&batch).map(|(_, id, _)| id));
             ControlFlow::Continue(())
         })?;
+        // The tracks are found class by class.
         let mut on: HashMap<RowId, Vec<Value>> = HashMap::new();
-        let few = self
-            .scene
-            .few(tracks, (begin, last), lines.len() as u64 * 2, None)?;
-        for of in few.into_iter().flatten() {
-            on.entry(of.id)
-                .or_default()
-                .push(json!([of.track, of.label]));
-        }
+        on.extend(order.iter().take(lines.len()).map(|&id| (id, Vec::new())));
+        let shown: HashSet<u32> = tracks.iter().copied().collect();
+        let recordings = self.scene.recordings();
+        query.columns = Columns::All;
+        let mut classifier = Classifier::new(&self.scene, &mut query)?;
+        self.scene.timeline.for_each_batch(&query, |batch| {
+            for (row, id, _) in self.scene.timed(&batch) {
+                let Some(own) = on.get_mut(&id) else { continue };
+                let of = &recordings[id.recording as usize];
+                let is_sample = of.entry_kind(id.stream as usize) == EntryKind::Sample;
+                let name = of.event_classes()[batch.classes()[row] as usize]
+                    .name
+                    .as_deref();
+                let parts = classifier.parts(&batch, row);
+                for part in parts.iter().filter(|part| shown.contains(&part.track)) {
+                    // Readings have no name on their track.
+                    let is_named = !is_sample && part.value.is_none();
+                    let label = is_named.then(|| label(name.unwrap_or("event"), &batch, row));
+                    own.push(match part.value {
+                        Some(value) => json!([part.track, label, value]),
+                        None => json!([part.track, label]),
+                    });
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
         let events = lines.iter().zip(order).map(|(of, id)| {
             let mut event = line(of);
             event["tracks"] = on.remove(&id).unwrap_or_default().into();
+            let role = recordings[of.recording].roles(of.class).slice;
+            if matches!(role, SliceRole::Whole(_)) {
+                event["slice"] = true.into();
+            }
             event
         });
         Ok((events.collect(), is_whole))
@@ -210,8 +267,7 @@ fn is_exact(of: &TrackBins) -> bool {
     of.bins.iter().all(|(_, bin)| bin.count == 1)
 }
 
-/// The page with its files and data. Modules come from `data:` addresses, by the names that a map of imports gives
-/// them: a page of a file may not import other files.
+/// The page with its files and data.
 fn page(data: &Value, nonce: &str) -> String {
     let text = |name: &str| {
         let found = assets::find(name, None);
@@ -219,27 +275,16 @@ fn page(data: &Value, nonce: &str) -> String {
             String::from_utf8_lossy(&bytes).into_owned()
         })
     };
-    let mut imports = serde_json::Map::new();
-    for asset in ASSETS.iter().filter(|asset| asset.name.ends_with(".js")) {
-        let module = text(asset.name);
-        let module = module
-            .replace("from \"./", "from \"kymo/")
-            .replace("import(\"./", "import(\"kymo/");
-        let address = format!("data:text/javascript;base64,{}", base64(module.as_bytes()));
-        imports.insert(format!("kymo/{}", asset.name), address.into());
-    }
     // Nothing in a script ends it but its own end.
-    let json = |value: &Value| value.to_string().replace('<', "\\u003c");
+    let json = data.to_string().replace('<', "\\u003c");
     let policy = format!(
-        "default-src 'none'; script-src 'nonce-{nonce}' data:; style-src 'nonce-{nonce}'; img-src data: blob:; \
-         base-uri 'none'; form-action 'none'"
+        "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data: blob:; base-uri 'none'; \
+         form-action 'none'"
     );
     let script = format!(
-        "<script type=\"application/json\" id=\"embedded\">{}</script>\n\
-         <script type=\"importmap\" nonce=\"{nonce}\">{}</script>\n\
-         <script type=\"module\" nonce=\"{nonce}\">import \"kymo/main.js\";</script>",
-        json(data),
-        json(&json!({ "imports": imports })),
+        "<script type=\"application/json\" id=\"embedded\">{json}</script>\n\
+         <script type=\"module\" nonce=\"{nonce}\">\n{}</script>",
+        text(bundle::FIRST),
     );
     let style = format!("<style nonce=\"{nonce}\">\n{}</style>", text("view.css"));
     let icon = format!(
@@ -312,6 +357,8 @@ mod tests {
         }
         let page = page(&json!({"name": "</script><img src=x>"}), "N");
         assert!(!page.contains("<img"));
+        // A name of elements, which is not fetched.
+        let page = page.replace("http://www.w3.org/2000/svg", "");
         for own in [
             "src=\"main.js\"",
             "href=\"view.css\"",
@@ -320,7 +367,8 @@ mod tests {
         ] {
             assert!(!page.contains(own), "{own}");
         }
-        let modules = ASSETS.iter().filter(|of| of.name.ends_with(".js")).count();
-        assert_eq!(page.matches("data:text/javascript").count(), modules);
+        // The data and one script.
+        assert_eq!(page.matches("</script").count(), 2);
+        assert_eq!(page.matches("// main.js\n").count(), 1);
     }
 }

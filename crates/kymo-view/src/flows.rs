@@ -127,6 +127,11 @@ impl Flows {
         flows.filter(|flow| flow.len() > 1).collect()
     }
 
+    /// The stops of each flow.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &[Stop]> {
+        self.flows.iter().map(Vec::as_slice)
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.flows.len()

@@ -20,6 +20,7 @@ mod ahead;
 mod analyses;
 mod api;
 pub mod assets;
+mod bundle;
 mod contents;
 mod density;
 mod events;

@@ -75,8 +75,10 @@ impl Scene {
         query.threads = 1;
         // Rows of databases are numbers, each of which is right: only what is read when opening can be damaged.
         let mut from = Places::at_end();
+        let mut has_others = false;
         for (recording, of) in self.recordings().iter().enumerate() {
             if of.format().name != "rrd" {
+                has_others = true;
                 (0..of.streams().len())
                     .for_each(|stream| from.set(recording, stream, RowPlace::default()));
             }
@@ -84,7 +86,7 @@ impl Scene {
         query.from = Some(from);
         let mut last = i64::MIN;
         // The query has no name that could be wrong.
-        let _ = self.timeline.for_each_batch(&query, |batch: Batch| {
+        let look = |batch: Batch| {
             let time = |row: usize| batch.head(row).time.map(Timestamp::as_nanos);
             let mut state = self.state();
             for notice in batch.notices() {
@@ -114,7 +116,11 @@ impl Scene {
             }
             last = (0..batch.len()).rev().find_map(time).unwrap_or(last);
             ControlFlow::Continue(())
-        });
+        };
+        // Of thousands of databases, none is opened for nothing.
+        if has_others {
+            let _ = self.timeline.for_each_batch(&query, look);
+        }
         let mut state = self.state();
         state.is_checked = true;
         state.generation += 1;

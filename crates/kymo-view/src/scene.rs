@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kymo::pipeline::Window;
 use kymo::timeline::{
@@ -24,6 +24,13 @@ use crate::tracks::{Classifier, Tracks};
 
 /// A recording of more bytes is not checked for damage in the background.
 const MOST_CHECKED: u64 = 4 << 30;
+
+/// For how long work in the background waits until a page has asked for its first picture, if there is much to read: the
+/// picture has the processors to itself.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Smaller recordings are read at once: it takes no longer than the picture.
+const LEAST_PATIENT: u64 = 32 << 20;
 
 /// What is to be shown.
 #[derive(Debug, Default)]
@@ -63,6 +70,10 @@ pub struct Scene {
     /// Rows that background work has looked at.
     pub(crate) looked_at: AtomicU64,
     pub(crate) ahead: Ahead,
+    /// Until when background work waits for the first picture.
+    quiet: Mutex<Option<Instant>>,
+    /// Whether a page has got what its first picture shows.
+    pub(crate) is_seen: AtomicBool,
 }
 
 /// One track's bins.
@@ -92,7 +103,7 @@ impl Scene {
 
     fn make(
         recordings: Vec<AnyRecording>,
-        options: SceneOptions,
+        mut options: SceneOptions,
         before: Option<&Self>,
     ) -> Arc<Self> {
         let changed = before.map(|before| changed_from(before.recordings(), &recordings));
@@ -116,7 +127,12 @@ impl Scene {
             && options.filter.condition.is_none()
             && options.windows.iter().all(|window| *window == Window::ALL);
         let bytes = timeline.recordings().iter().map(total_bytes).sum();
+        // What follows another scene is drawn when everything is known.
+        let is_patient = bytes > LEAST_PATIENT && before.is_none();
+        options.index.patience = if is_patient { PATIENCE } else { Duration::ZERO };
         let scene = Arc::new(Self {
+            is_seen: AtomicBool::new(false),
+            quiet: Mutex::new(is_patient.then(|| Instant::now() + PATIENCE)),
             index: timeline.index(options.index.clone()),
             described,
             wanted: (!is_all).then(Matches::default),
@@ -147,7 +163,25 @@ impl Scene {
 
     /// Waits until everything is known.
     pub fn wait(&self) {
+        self.begin();
         while !self.state().is_settled {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Lets background work begin: a page has its first picture, or nobody waits for one.
+    pub(crate) fn begin(&self) {
+        *self.quiet.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.index.begin();
+    }
+
+    /// Waits until background work may begin.
+    fn await_beginning(&self) {
+        let left = || {
+            let quiet = *self.quiet.lock().unwrap_or_else(PoisonError::into_inner);
+            quiet.is_some_and(|until| Instant::now() < until)
+        };
+        while left() {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -322,6 +356,7 @@ impl Scene {
             let scene = Arc::clone(&self);
             move || {
                 if let Some(found) = &scene.wanted {
+                    scene.await_beginning();
                     // The condition was checked before.
                     let _ = scene.find(scene.query(None), found, None, &Arc::default());
                     found.lock().is_done = true;
@@ -344,6 +379,7 @@ impl Scene {
         if let Ok(finder) = finder {
             let _ = finder.join();
         }
+        self.await_beginning();
         let slices = Arc::new(self.slices());
         if slices.tracks().next().is_some() {
             let mut state = self.state();

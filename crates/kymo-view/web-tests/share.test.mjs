@@ -32,7 +32,7 @@ const painted = () => {
 
 test("an exported page shows the same without a server", async () => {
   for (const inputs of [["trace"], ["app.json", "load.rrd", "log.cpel"]]) {
-    run("view", "--no-cache", "--clock-gmt", "--export", "page.html", ...inputs);
+    run("view", "--no-cache", "--clock-gmt", "--force", "--export", "page.html", ...inputs);
     const served = await open(await serve("--no-cache", ...inputs));
     const page = await open(pathToFileURL(join(work, "page.html")).href);
     const asked = [];
@@ -58,7 +58,7 @@ test("an exported page shows the same without a server", async () => {
 });
 
 test("an exported page searches, selects, lists and counts", async () => {
-  run("view", "--no-cache", "--clock-gmt", "--export", "page.html", "trace");
+  run("view", "--no-cache", "--clock-gmt", "--force", "--export", "page.html", "trace");
   const page = await open(pathToFileURL(join(work, "page.html")).href);
   await page.keyboard.press("/");
   await page.keyboard.type("sched");
@@ -82,13 +82,11 @@ test("an exported page searches, selects, lists and counts", async () => {
 });
 
 test("an exported page is as large as asked for, and says what is missing", async () => {
-  const done = run("view", "--no-cache", "--export", "small.html", "--export-size", "128K", "trace");
+  const done = run("view", "--no-cache", "--force", "--export", "small.html", "--export-size", "128K", "trace");
   assert.match(done.stderr, /holds the first \d+ events/);
   // The page's own files are not counted; what it holds is about as large as asked for.
   const web = join(root, "crates/kymo-view/web");
-  // Scripts are in it as Base64.
-  const sizeOf = (name) => statSync(join(web, name)).size * (name.endsWith(".js") ? 4 / 3 : 1);
-  const own = readdirSync(web).reduce((sum, name) => sum + sizeOf(name), 0);
+  const own = readdirSync(web).reduce((sum, name) => sum + statSync(join(web, name)).size, 0);
   const held = statSync(join(work, "small.html")).size - own;
   assert.ok(held > 0 && held < 160 << 10, String(held));
   const page = await open(pathToFileURL(join(work, "small.html")).href);
@@ -307,7 +305,7 @@ test("an exported page measures what a server does", async () => {
     call("i", 200, "go", { job: 1 }), call("i", 210, "go", { job: 2 }), call("i", 250, "done", { job: 2 }), call("i", 300, "done", { job: 1 }),
     call("i", 310, "done", { job: 3 }), call("B", 400, "a"),
   ] }));
-  run("view", "--no-cache", "--clock-gmt", "--export", "page.html", ...inputs);
+  run("view", "--no-cache", "--clock-gmt", "--force", "--export", "page.html", ...inputs);
   const served = await open(await serve("--no-cache", ...inputs));
   const page = await open(pathToFileURL(join(work, "page.html")).href);
   const answer = (of, request) => look(of, async (request) => {
@@ -365,13 +363,13 @@ test("an exported page measures what a server does", async () => {
 });
 
 test("an exported page names the command for what it does not hold", async () => {
-  run("view", "--no-cache", "--export", "page.html", "app.json");
+  run("view", "--no-cache", "--force", "--export", "page.html", "app.json");
   const page = await open(pathToFileURL(join(work, "page.html")).href);
   await page.locator("#tab-profile").click();
   await page.fill('#panel input[aria-label="stacks in"]', "callstack");
   await page.press('#panel input[aria-label="stacks in"]', "Enter");
   await page.waitForFunction(() => /Run: kymo view app\.json$/.test(document.querySelector("#panel .bad")?.textContent ?? ""));
-  run("view", "--no-cache", "--export", "small.html", "--export-size", "32K", "trace");
+  run("view", "--no-cache", "--force", "--export", "small.html", "--export-size", "32K", "trace");
   const small = await open(pathToFileURL(join(work, "small.html")).href);
   await small.locator("#tab-latency").click();
   for (const [name, text] of [["start", "demo:ints"], ["end", "demo:floats"]]) {

@@ -45,7 +45,7 @@ const zoom = (/** @type {number} */ factor, /** @type {number|null} */ at = null
 const pan = (/** @type {number} */ part) => setView(later(view.begin, part * view.span), view.span);
 
 const rowOf = (/** @type {string} */ key) => rows.find((row) => row.key === key);
-const own = (/** @type {string} */ key) => key.replace(/^pin:/, "");
+const plainKey = (/** @type {string} */ key) => key.replace(/^pin:/, "");
 const relaid = () => {
   layOut();
   setScroll(view.scroll, canvas.clientHeight);
@@ -231,7 +231,7 @@ const trackKey = (/** @type {string} */ key) => {
 const told = (work) => work.catch((error) => tell(String(error instanceof Error ? error.message : error)));
 
 /** Copies a text, or shows it where that is not allowed. @param {string} title @param {string} text @param {string} words */
-async function copy(title, text, words) {
+async function copyOrShow(title, text, words) {
   try {
     await navigator.clipboard.writeText(text);
     tell(words);
@@ -308,7 +308,7 @@ export const actions = {
     relaid();
   },
   pin(/** @type {string} */ key) {
-    view.pinned = toggle(view.pinned, own(key));
+    view.pinned = toggle(view.pinned, plainKey(key));
     relaid();
   },
   hide(/** @type {string} */ key) {
@@ -317,13 +317,13 @@ export const actions = {
     tell("Hidden: Ctrl+Z brings it back");
   },
   raise(/** @type {string} */ key) {
-    view.buried = view.buried.filter((of) => of !== own(key));
-    view.raised = [own(key), ...view.raised.filter((of) => of !== own(key))];
+    view.buried = view.buried.filter((of) => of !== plainKey(key));
+    view.raised = [plainKey(key), ...view.raised.filter((of) => of !== plainKey(key))];
     relaid();
   },
   bury(/** @type {string} */ key) {
-    view.raised = view.raised.filter((of) => of !== own(key));
-    view.buried = [own(key), ...view.buried.filter((of) => of !== own(key))];
+    view.raised = view.raised.filter((of) => of !== plainKey(key));
+    view.buried = [plainKey(key), ...view.buried.filter((of) => of !== plainKey(key))];
     relaid();
   },
   height(/** @type {number} */ factor) {
@@ -371,8 +371,8 @@ export const actions = {
     remember();
     tell(view.follow ? "The end is followed" : "The view stands still");
   },
-  copyLink: () => copy("Link", location.href, source.isLive ? "The link is copied: it works while this server runs" : "The link is copied"),
-  copyCommand: () => told(command().then((text) => copy("Command", text, "The command is copied: it opens this view at any time"))),
+  copyLink: () => copyOrShow("Link", location.href, source.isLive ? "The link is copied: it works while this server runs" : "The link is copied"),
+  copyCommand: () => told(command().then((text) => copyOrShow("Command", text, "The command is copied: it opens this view at any time"))),
   /** Saves the area, or the view if there is none, in another format. */
   saveAs() {
     const { begin, end } = view.area ?? { begin: view.begin, end: view.begin + BigInt(Math.ceil(view.span)) };
@@ -390,7 +390,7 @@ export const actions = {
     };
     const copyConvert = async (/** @type {string} */ format, /** @type {string} */ ending) => {
       const output = `${await fileName()}-part.${ending.replace(/\.tar$/, isArchive(ending) ? "/" : "")}`;
-      copy("Command", await convertCommand(format, begin, end, output), "The command is copied");
+      copyOrShow("Command", await convertCommand(format, begin, end, output), "The command is copied");
     };
     // It is there at once: what is typed next is for it.
     dialogs.choose(`Save the ${view.area ? "area" : "view"} as`, [

@@ -97,10 +97,10 @@ export function jump(begin, end, track) {
   changed();
 }
 
-let run = 0;
+let latencyRun = 0;
 
 export async function showLatency() {
-  const own = ++run;
+  const own = ++latencyRun;
   const isStates = view.asked.what === "states";
   const range = scope();
   const result = make("div", make("p", "…", { class: "soft" }));
@@ -114,19 +114,19 @@ export async function showLatency() {
   panel.replaceChildren(make("div", [kind, ...fields, about(range), button("Again", again), button("Copy as CSV", copyTable)], { class: "tools" }), result);
   if (isStates && !view.asked.state) return result.replaceChildren(make("p", "Name the event that begins a state: the one before ends there.", { class: "soft" }));
   try {
-    const isWanted = () => own === run && view.tab === "latency";
+    const isWanted = () => own === latencyRun && view.tab === "latency";
     const answer = await analyse(requestOf(isStates ? "states" : "latency", range, shownRecordings()), isWanted, (share) => (result.textContent = `${Math.min(99, Math.round(share * 100))} % read…`));
     if (answer) isStates ? states(result, answer) : latency(result, answer);
   } catch (error) {
-    if (own === run) problem(result, error);
+    if (own === latencyRun) problem(result, error);
   }
 }
 
 /** A cell of a table; `raw` is what a table of numbers has there. */
-const cell = (/** @type {string} */ text, isNumber = true, /** @type {any} */ raw = undefined) =>
+const analysisCell = (/** @type {string} */ text, isNumber = true, /** @type {any} */ raw = undefined) =>
   make("td", text, { class: isNumber ? "number" : "", dir: "auto", ...(raw === undefined || raw === null ? {} : { "data-csv": String(raw) }) });
 /** A cell with a duration. @param {number|null} ns */
-const timeCell = (ns) => cell(time(ns), true, ns ?? "");
+const timeCell = (ns) => analysisCell(time(ns), true, ns ?? "");
 const time = (/** @type {number|null} */ ns) => (ns === null || ns === undefined ? "–" : duration(ns));
 
 /** Bars of a histogram. @param {[number, number, number][]} ranges from, to and count */
@@ -136,7 +136,7 @@ export function bars(ranges) {
   const rows = ranges.map(([from, , count]) => {
     const bar = make("div", undefined, { class: "bar" });
     bar.style.width = `${count ? Math.max(0.5, (count / most) * 100) : 0}%`;
-    return make("tr", [cell(`≥ ${duration(from)}`), make("td", bar, { class: "bars" }), cell(number(count)), cell(`${((100 * count) / Math.max(1, total)).toFixed(1)} %`)]);
+    return make("tr", [analysisCell(`≥ ${duration(from)}`), make("td", bar, { class: "bars" }), analysisCell(number(count)), analysisCell(`${((100 * count) / Math.max(1, total)).toFixed(1)} %`)]);
   });
   return make("table", make("tbody", rows), { class: "histogram", "aria-label": "Histogram" });
 }
@@ -155,7 +155,7 @@ function latency(into, of) {
       make("div", [make("h3", "Latency"), facts]), make("div", [make("h3", "How often"), bars(of.histogram)]),
       make("div", [make("h3", "Worst"), worstTable(of.worst, "latency")]),
     ], { class: "columns" }),
-    of.groups.length ? groups(of.groups) : null,
+    of.groups.length ? groupTable(of.groups) : null,
   ].filter((part) => part !== null));
   if (!of.pairs) into.prepend(make("p", "No start has its end in the area.", { class: "soft" }));
 }
@@ -170,16 +170,16 @@ function worstTable(list, what) {
     const last = slow.end_track ?? slow.track;
     const where = slow.track.name === last.name ? slow.track.name : `${slow.track.name} → ${last.name}`;
     const go = button(format(begin, view.zone, scene.begin), () => jump(begin, end, trackBy(slow.track)));
-    return make("tr", [timeCell(slow.nanos), make("td", go, { "data-csv": slow.start }), cell(format(end, view.zone, scene.begin), false, slow.end), cell(where, false), cell(slow.key ?? "", false)]);
+    return make("tr", [timeCell(slow.nanos), make("td", go, { "data-csv": slow.start }), analysisCell(format(end, view.zone, scene.begin), false, slow.end), analysisCell(where, false), analysisCell(slow.key ?? "", false)]);
   });
   return make("table", [heads([what, "start", "end", "track", "what"], (at) => at === 0), make("tbody", lines)], { id: "worst" });
 }
 
 /** Latencies by group. @param {any[]} list */
-function groups(list) {
+function groupTable(list) {
   const total = list.reduce((sum, of) => sum + of.total, 0);
   const lines = list.map((of) => make("tr", [
-    cell(of.by.join(", ") || "–", false), cell(number(of.count)), timeCell(of.total), cell(`${((100 * of.total) / Math.max(1, total)).toFixed(1)} %`),
+    analysisCell(of.by.join(", ") || "–", false), analysisCell(number(of.count)), timeCell(of.total), analysisCell(`${((100 * of.total) / Math.max(1, total)).toFixed(1)} %`),
     timeCell(of.mean), timeCell(of.p50), timeCell(of.p95), timeCell(of.p99),
     make("td", button(time(of.max), () => jump(BigInt(of.max_at), BigInt(of.max_at) + BigInt(of.max), null)), { class: "number", "data-csv": String(of.max) }),
   ]));
@@ -192,9 +192,9 @@ function states(into, of) {
   const titles = ["track", "states", "total", "share", "mean", "deviation", "min", "p50", "p95", "p99", "max"];
   const lines = of.tracks.slice(0, 2000).map((/** @type {any} */ line) => {
     const track = trackBy(line.track);
-    const name = track ? make("td", button(line.track.name || "–", () => actions.showTrack(keyOf(track)))) : cell(line.track.name || "–", false);
+    const name = track ? make("td", button(line.track.name || "–", () => actions.showTrack(keyOf(track)))) : analysisCell(line.track.name || "–", false);
     const times = [line.mean, line.deviation, line.min, line.p50, line.p95, line.p99, line.max].map(timeCell);
-    return make("tr", [name, cell(number(line.count)), timeCell(line.total), cell(`${((100 * line.total) / Math.max(1, total)).toFixed(1)} %`), ...times]);
+    return make("tr", [name, analysisCell(number(line.count)), timeCell(line.total), analysisCell(`${((100 * line.total) / Math.max(1, total)).toFixed(1)} %`), ...times]);
   });
   into.replaceChildren(
     make("p", `${number(of.count)} states, ${time(of.total)} together; ${number(of.open)} open at the end`, { class: "soft" }),

@@ -6,10 +6,10 @@ import { source } from "./source.js";
 import { view } from "./state.js";
 import { SvgContext } from "./svg.js";
 
-const get = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
-export const canvas = /** @type {HTMLCanvasElement} */ (get("tracks"));
-export const overview = /** @type {HTMLCanvasElement} */ (get("overview"));
-export const ruler = /** @type {HTMLCanvasElement} */ (get("ruler"));
+const elementOf = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
+export const canvas = /** @type {HTMLCanvasElement} */ (elementOf("tracks"));
+export const overview = /** @type {HTMLCanvasElement} */ (elementOf("overview"));
+export const ruler = /** @type {HTMLCanvasElement} */ (elementOf("ruler"));
 
 /** What the last frame has drawn, for tests. */
 export const drawn = { frames: 0, bins: 0, slices: 0, labels: 0, strip: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, notes: 0, milliseconds: 0, estimate: false, missing: false, scales: /** @type {number[][]} */ ([]) };

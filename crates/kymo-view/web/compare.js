@@ -84,10 +84,10 @@ function moves() {
   return make("div", [make("h3", "Moved in time"), ...list]);
 }
 
-let run = 0;
+let compareRun = 0;
 
 export async function showCompare() {
-  const own = ++run;
+  const own = ++compareRun;
   const result = make("div");
   const what = view.asked.compare ?? "stats";
   const choice = /** @type {HTMLSelectElement} */ (make("select", [["stats", "statistics"], ["latency", "latency"], ["profile", "profile"]].map(([value, title]) => make("option", title, { value })), { "aria-label": "What to compare", id: "compare-what" }));
@@ -131,7 +131,7 @@ export async function showCompare() {
   if (view.sides.length < 2) return;
   result.append(make("p", "…", { class: "soft" }));
   try {
-    const isWanted = () => own === run && view.tab === "compare";
+    const isWanted = () => own === compareRun && view.tab === "compare";
     if (what === "stats") await statistics(result, isWanted);
     else {
       const answers = [];
@@ -144,7 +144,7 @@ export async function showCompare() {
       else profiles(result, answers);
     }
   } catch (error) {
-    if (own === run) problem(result, error);
+    if (own === compareRun) problem(result, error);
   }
 }
 

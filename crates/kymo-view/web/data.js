@@ -17,7 +17,7 @@ export const ask = (name, request) => source.ask(name, request);
 
 /** By search, shift and track, then by the number of the tile. @type {Map<string, Map<number, Tile>>} */
 const tiles = new Map();
-let kept = 0;
+let keptTiles = 0;
 
 const name = (/** @type {number} */ job, /** @type {number} */ shift, /** @type {number} */ track) => `${job}:${shift}:${track}`;
 
@@ -36,7 +36,7 @@ export function keepTiles(sent, job, asked, first, count) {
     if (!own) tiles.set(key, (own = new Map()));
     for (let tile = 0; tile < count; tile++) {
       const part = parts[tile];
-      if (!own.has(first + tile)) kept++;
+      if (!own.has(first + tile)) keptTiles++;
       own.set(first + tile, {
         length: part.position.length, phase,
         position: Uint16Array.from(part.position), count: Float64Array.from(part.count), kind: Uint8Array.from(part.kind),
@@ -59,9 +59,9 @@ export function keepTiles(sent, job, asked, first, count) {
   }
   // Tracks without rows there.
   for (const track of missing) put(track, Array.from({ length: count }, empty), false);
-  if (kept > MOST_TILES) {
+  if (keptTiles > MOST_TILES) {
     tiles.clear();
-    kept = 0;
+    keptTiles = 0;
   }
 }
 
@@ -139,7 +139,7 @@ export function wantTiles(job, shift, first, count, tracks, line = "") {
 export function forget(job) {
   for (const key of [...tiles.keys()]) {
     if (!key.startsWith(`${job}:`)) continue;
-    kept -= tiles.get(key)?.size ?? 0;
+    keptTiles -= tiles.get(key)?.size ?? 0;
     tiles.delete(key);
   }
 }
@@ -184,7 +184,7 @@ export function wantDensity(begin, end, width) {
 }
 
 /** How many columns of the strip of hits there are at most. */
-const STRIP = 800;
+const MOST_STRIP = 800;
 
 /** Asks where hits of a search are in some parts of the view. @param {any} search @param {{begin: bigint, span: number}[]} parts @param {(job: number, begin: bigint, span: number, width: number) => Promise<any>} hitsIn @param {string} moved */
 export function wantStrip(search, parts, hitsIn, moved) {
@@ -196,7 +196,7 @@ export function wantStrip(search, parts, hitsIn, moved) {
     const { job } = search;
     if (!job) return;
     const strip = await Promise.all(parts.map(async ({ begin, span }) => {
-      const width = Math.max(1, Math.round((STRIP * span) / whole));
+      const width = Math.max(1, Math.round((MOST_STRIP * span) / whole));
       return { begin, span, density: (await hitsIn(job, begin, span, width)).density };
     }));
     if (search.job === job) Object.assign(search, { strip, stripKey: key });

@@ -9,13 +9,13 @@ import { seconds } from "./shell.js";
 import { changed, remember, scene, shorten, slewOf, view } from "./state.js";
 import { duration, format } from "./time.js";
 
-let run = 0;
+let detailsRun = 0;
 
 const attempt = (/** @type {() => Promise<unknown>} */ work) => () => work().catch((error) => tell(String(error.message ?? error)));
 
 /** @param {any} line @param {import("./state.js").Track|undefined} track */
 export async function showDetails(line, track) {
-  const own = ++run;
+  const own = ++detailsRun;
   const event = readLine(line.json);
   const body = make("tbody");
   /** @type {Map<string, HTMLElement>} */
@@ -78,7 +78,7 @@ export async function showDetails(line, track) {
     place, make("table", body, { class: "details" }),
   );
   const answer = await ask("describe", { time: line.time, skip: line.skip }).catch(() => ({ event: null }));
-  if (own !== run || !answer.event || view.tab !== "details") return;
+  if (own !== detailsRun || !answer.event || view.tab !== "details") return;
   const { place: at, fields, stream, chunk, number } = answer.event;
   if (at) {
     const size = at.bits % 8 ? `${at.bits} bits` : `${at.bits / 8} bytes`;

@@ -1,5 +1,7 @@
 // Latencies, states and profiles of a page that stands alone: from the events and slices in it, as `src/analyses.rs` makes them.
 
+import { patternOf } from "./where.js";
+
 /**
  * A track as analyses name it. @typedef {{recording: string|null, number: null, name: string, id?: number}} TrackName
  * @typedef {{begin: bigint, end: bigint, depth: number, name: string, track: TrackName, isOpen: boolean, group: string[]}} Span
@@ -41,7 +43,7 @@ function pairsOf(list) {
 }
 
 /** Steps of 1, 2, 5, 10 and so on. */
-function* steps() {
+function* roundSteps() {
   for (let power = 1; power < 1e19; power *= 10) for (const digit of [1, 2, 5]) yield power * digit;
 }
 
@@ -52,10 +54,10 @@ export function rangesOf(sorted) {
   let starts = [];
   if (Math.floor(max / Math.max(1, min)) < 8) {
     let step = 1;
-    for (step of steps()) if (Math.floor((max - min) / step) < 16) break;
+    for (step of roundSteps()) if (Math.floor((max - min) / step) < 16) break;
     for (let at = Math.floor(min / step) * step; at <= max; at += step) starts.push(at);
   } else {
-    const all = [0, ...steps()];
+    const all = [0, ...roundSteps()];
     const first = all.filter((start) => start <= min).at(-1) ?? 0;
     starts = all.filter((start) => start >= first && start <= max);
   }
@@ -82,13 +84,13 @@ function figures(sorted) {
 const earlier = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
 /** How long something lasted. @param {{begin: bigint, end: bigint}} of */
-const lengthOf = (of) => Number(of.end - of.begin);
+const spanLength = (of) => Number(of.end - of.begin);
 
 /** @param {{begin: bigint, end: bigint}[]} list */
-const lengthsOf = (list) => list.map(lengthOf).sort((a, b) => a - b);
+const lengthsOf = (list) => list.map(spanLength).sort((a, b) => a - b);
 
 /** The longest ones first; of equal ones the earlier. @template {{begin: bigint, end: bigint}} T @param {T[]} list @param {number} most */
-const longest = (list, most) => [...list].sort((a, b) => lengthOf(b) - lengthOf(a) || earlier(a.begin, b.begin)).slice(0, most);
+const longest = (list, most) => [...list].sort((a, b) => spanLength(b) - spanLength(a) || earlier(a.begin, b.begin)).slice(0, most);
 
 /** Before all times. */
 const NEVER = -(2n ** 63n);
@@ -120,7 +122,7 @@ export class Analyses {
     const nameOf = (/** @type {any} */ line) => page.recordings[line.recording].classes[line.class] ?? "";
     const all = page.lines.map((line, index) => ({ line, index, time: page.times[index] })).filter(({ line, time }) => time >= range.begin && time <= range.end && range.isIn(line.recording));
     const names = new Set(page.recordings.flatMap((of) => of.classes.map((name) => name ?? "")));
-    const holds = names.has(pattern) ? (/** @type {string} */ name) => name === pattern : page.named(pattern);
+    const holds = names.has(pattern) ? (/** @type {string} */ name) => name === pattern : (/** @type {string} */ name) => patternOf(pattern).test(name);
     if (![...names].some(holds)) throw new Error(`no event is called \`${pattern}\``);
     return all.filter(({ line }) => holds(nameOf(line))).map(({ line, index, time }) => ({ line, index, time, name: nameOf(line), event: exactly(line.json) }));
   }
@@ -231,7 +233,7 @@ export class Analyses {
     const { count, ...times } = figures(lengths);
     return {
       ...counts, pairs: count, ...times, histogram: rangesOf(lengths), groups: by.length ? groupsOf(pairs) : [],
-      worst: longest(pairs, request.worst ?? 20).map((of) => ({ nanos: lengthOf(of), start: String(of.begin), end: String(of.end), track: of.from, end_track: of.to, key: of.key })),
+      worst: longest(pairs, request.worst ?? 20).map((of) => ({ nanos: spanLength(of), start: String(of.begin), end: String(of.end), track: of.from, end_track: of.to, key: of.key })),
     };
   }
 
@@ -252,7 +254,7 @@ export class Analyses {
       const id = JSON.stringify([of.track.recording, of.track.id ?? of.track.name]);
       const own = byTrack.get(id) ?? { track: of.track, lengths: [] };
       byTrack.set(id, own);
-      own.lengths.push(lengthOf(of));
+      own.lengths.push(spanLength(of));
     }
     const tracks = [...byTrack.values()].map(({ track, lengths }) => ({ track, ...figures(lengths.sort((a, b) => a - b)) }));
     tracks.sort((a, b) => b.total - a.total || (a.track.name < b.track.name ? -1 : 1));
@@ -260,7 +262,7 @@ export class Analyses {
     const { count, total, mean } = figures(lengths);
     return {
       count, total, mean, open: open.size, dropped: 0, backwards: 0, histogram: rangesOf(lengths), tracks,
-      worst: longest(spans, request.worst ?? 20).map((of) => ({ nanos: lengthOf(of), start: String(of.begin), end: String(of.end), track: of.track, key: of.key })),
+      worst: longest(spans, request.worst ?? 20).map((of) => ({ nanos: spanLength(of), start: String(of.begin), end: String(of.end), track: of.track, key: of.key })),
     };
   }
 

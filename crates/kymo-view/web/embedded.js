@@ -2,12 +2,15 @@
 
 import { Contents } from "./contents.js";
 import { Analyses } from "./embedded-analyses.js";
+import { Searches, isOn } from "./embedded-search.js";
+import { statisticsOf } from "./embedded-stats.js";
 import { shellWord } from "./shell.js";
 import { TILE, VALUES, decode, noBins } from "./wire.js";
 
 /**
- * @typedef {{time: string, skip: number, recording: number, class: number, json: string, tracks: [number, string][]}} Line
- * @typedef {{at: bigint, line: Line, label: string, index: number}} OnTrack
+ * An event or a sample: `slice` if it is counted as a slice; on each of its tracks what it is called there (samples: nothing) and its value.
+ * @typedef {{time: string, skip: number, recording: number, class: number, json: string, slice?: boolean, tracks: [number, string|null, (number|null)?][]}} Line
+ * @typedef {{at: bigint, line: Line, label: string|null, index: number}} OnTrack
  */
 
 /** The first position of a sorted list at which a condition holds. @param {number} length @param {(at: number) => boolean} holds */
@@ -21,21 +24,17 @@ function firstOf(length, holds) {
   return from;
 }
 
-/** Whether a track is one of those that a request names, if it names some. @param {any} request @returns {(track: number) => boolean} */
-function isOnAny({ tracks }) {
-  const wanted = tracks && new Set(tracks);
-  return (track) => !wanted || wanted.has(track);
-}
+/** Gaps at most, and the resolution in which they are looked for, as `src/gaps.rs` has them. */
+const MOST_GAPS = 64;
+const GAP_COLUMNS = 4096;
 
-/** Whether a line is on one of the tracks that a request names. @param {any} request @returns {(line: Line) => boolean} */
-function isOn(request) {
-  const wanted = isOnAny(request);
-  return (line) => !request.tracks || line.tracks.some(([track]) => wanted(track));
-}
+/** Stops of a flow on either side of an event, and flows through it at most. */
+const MOST_STOPS = 100;
+const MOST_FLOWS = 64;
 
 export class Embedded {
   isLive = false;
-  /** @type {Line[][]} */ found = [];
+  searches = new Searches(this);
 
   /** @param {any} data */
   constructor(data) {
@@ -43,7 +42,8 @@ export class Embedded {
     const contents = new Contents();
     contents.take(data.scene);
     this.recordings = contents.recordings;
-    this.analyses = new Analyses(this, new Map(contents.tracks.map((of) => [of.id, of])));
+    this.tracks = new Map(contents.tracks.map((of) => [of.id, of]));
+    this.analyses = new Analyses(this, this.tracks);
     const bytes = Uint8Array.from(atob(data.tiles), (char) => char.charCodeAt(0));
     this.finest = decode(bytes.buffer);
     this.shift = this.finest.shift;
@@ -77,13 +77,19 @@ export class Embedded {
       case "few": return this.few(request);
       case "event": return this.event(request);
       case "page": return this.page(request);
-      case "search": return this.search(request);
-      case "found": return this.hits(request);
-      case "next": return this.next(request);
-      case "stats": return this.stats(request);
+      case "search": return this.searches.start(request);
+      case "lens": return this.searches.lens(request);
+      case "found": return this.searches.hits(request);
+      case "next": return this.searches.next(request);
+      case "around": return this.searches.around(request);
+      case "order": return this.searches.order(request);
+      case "stop": return this.searches.stop(request);
+      case "flows": return this.flows(request);
+      case "gaps": return this.gaps(request);
+      case "stats": return statisticsOf(this, request);
       case "analysis": return { job: 0, done: true, answer: this.analyses.answer(request) };
       case "keep": return this.keep(request);
-      case "alive": case "close": case "stop": return {};
+      case "alive": case "close": return {};
       default: throw this.absent();
     }
   }
@@ -125,7 +131,7 @@ export class Embedded {
     const begin = (BigInt(first) * BigInt(TILE)) << BigInt(shift);
     const spans = count * TILE;
     const answer = tracks.map((/** @type {number} */ track) => {
-      if (job) return this.hitBins(job, track, begin, length, spans);
+      if (job) return this.searches.bins(job, track, begin, length, spans);
       const of = this.bins.get(track);
       if (!of) return noBins(track);
       const fine = 2 ** this.finest.shift;
@@ -164,28 +170,7 @@ export class Embedded {
     return { generation: this.finest.generation, shift, begin, spans, tracks: answer };
   }
 
-  /** @param {number} job @param {number} track @param {bigint} begin @param {number} length @param {number} spans */
-  hitBins(job, track, begin, length, spans) {
-    const out = noBins(track);
-    for (const line of this.found[job - 1] ?? []) {
-      if (!line.tracks.some(([of]) => of === track)) continue;
-      const from = Number(BigInt(line.time) - begin);
-      const position = Math.floor(from / length);
-      if (position < 0 || position >= spans) continue;
-      if (out.position.at(-1) === position) out.count[out.count.length - 1]++;
-      else {
-        out.position.push(position);
-        out.count.push(1);
-        out.kind.push(0);
-        out.offset.push(from - position * length);
-        out.known.push(0);
-        out.values.push(NaN, NaN, NaN);
-      }
-    }
-    return out;
-  }
-
-  slices(/** @type {any} */ { begin, end, width, tracks }) {
+  slices(/** @type {any} */ { begin, end, width, tracks, job }) {
     const { slices } = this.data;
     const move = Number(BigInt(this.data.begin) - BigInt(begin));
     const span = Number(BigInt(end) - BigInt(begin));
@@ -199,11 +184,14 @@ export class Embedded {
       for (const [depth, from, length, name, count, isOpen] of of.slices) {
         const at = from + move;
         if (at + length < 0 || at > span) continue;
+        const kind = job ? this.searches.kindAt(job, of.track, BigInt(this.data.begin) + BigInt(from)) : null;
+        // A search shows those that begin with an event that it has found.
+        if (kind === undefined) continue;
         // Narrow ones share a pixel.
         if (last && last[0] === depth && length < pixel && at < last[1] + pixel && last[2] < pixel) {
           last[2] = at + length - last[1];
           last[4] += count;
-        } else drawn.push((last = [depth, at, length, name, count, isOpen]));
+        } else drawn.push((last = [depth, at, length, name, count, isOpen, kind]));
       }
       if (drawn.length) answer.push({ track: of.track, slices: drawn });
     }
@@ -212,11 +200,13 @@ export class Embedded {
 
   few(/** @type {any} */ request) {
     const [begin, end] = [BigInt(request.begin), BigInt(request.end)];
+    const kept = request.condition ? new Set(this.searches.where(request.condition, this.lines)) : null;
     const events = [];
     for (const track of request.tracks) {
       const list = this.byTrack.get(track) ?? [];
       for (let at = firstOf(list.length, (at) => list[at].at >= begin); at < list.length && list[at].at <= end; at++) {
         const { line, label } = list[at];
+        if (label === null || (kept && !kept.has(line))) continue;
         if (events.push([track, Number(list[at].at - begin), line.recording, line.class, label]) > request.limit) return { events: null };
       }
     }
@@ -243,101 +233,58 @@ export class Embedded {
     return { event: null, nth: at < 0 ? null : at - first };
   }
 
-  /** Whether a pattern with `*` and `?` is that of a name. @param {string} text @returns {(name: string) => boolean} */
-  named(text) {
-    const pattern = new RegExp(`^${text.replace(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".")}$`, "s");
-    return (name) => pattern.test(name);
+  /** The name of an event. @param {Line} line */
+  nameOf(line) {
+    return this.recordings[line.recording].classes[line.class] ?? "";
   }
 
-  /** Which lines are searched for. @param {any} request @returns {(line: Line) => boolean} */
-  condition({ text, mode, case: isExact }) {
-    if (mode === "where") throw this.absent();
-    const nameOf = (/** @type {Line} */ line) => this.recordings[line.recording].classes[line.class] ?? "";
-    if (mode === "name") {
-      const holds = this.named(text);
-      return (line) => holds(nameOf(line));
+  /** The flows that lead through an event. @param {any} request */
+  flows({ track, time }) {
+    const { list, cut } = this.data.flows;
+    const through = [];
+    for (const flow of list) {
+      const at = flow.findIndex((/** @type {[number, string]} */ stop) => stop[0] === track && stop[1] === time);
+      if (at >= 0 && flow.length > 1) through.push(flow.slice(Math.max(0, at - MOST_STOPS), at + MOST_STOPS + 1));
+      if (through.length === MOST_FLOWS) break;
     }
-    // Lower case finds upper case, too.
-    const fold = isExact || text !== text.toLowerCase() ? (/** @type {string} */ of) => of : (/** @type {string} */ of) => of.toLowerCase();
-    return (line) => fold(nameOf(line)).includes(text) || fold(line.json).includes(text);
+    return { flows: through, count: list.length, cut };
+  }
+
+  /** The longest times in which nothing happens. @param {any} request */
+  gaps({ tracks, least }) {
+    const [begin, end] = [BigInt(this.data.begin), BigInt(this.data.end)];
+    const span = Number(end - begin);
+    const fine = 2 ** this.finest.shift;
+    /** @type {[number, number][]} from and to, counted from where the page begins */ const busy = [];
+    const wanted = new Set(tracks);
+    const start = Number(this.finest.begin - begin);
+    for (const of of this.bins.values()) {
+      if (!wanted.has(of.track)) continue;
+      for (let bin = 0; bin < of.position.length; bin++) {
+        const from = start + of.position[bin] * fine;
+        busy.push(of.count[bin] === 1 ? [from + of.offset[bin], from + of.offset[bin]] : [from, from + Math.max(fine, span / GAP_COLUMNS)]);
+      }
+    }
+    for (const of of this.data.slices.tracks) if (wanted.has(of.track)) for (const [, from, length] of of.slices) busy.push([from, from + length]);
+    busy.sort((a, b) => a[0] - b[0]);
+    /** @type {[number, number][]} */ const gaps = [];
+    let last = NaN;
+    for (const [from, to] of busy) {
+      const length = from - last;
+      // So that what happens at the edges keeps some room.
+      if (length >= Math.max(100, span / Math.max(2, least))) gaps.push([last + Math.floor(length / 50), from - Math.floor(length / 50)]);
+      last = last > to ? last : to;
+    }
+    const longest = gaps.sort((a, b) => b[1] - b[0] - (a[1] - a[0])).slice(0, MOST_GAPS).sort((a, b) => a[0] - b[0]);
+    return { gaps: longest.map((gap) => gap.map((at) => String(begin + BigInt(Math.round(at))))), whole: true };
   }
 
   page(/** @type {any} */ request) {
     const time = BigInt(request.time);
     const to = firstOf(this.lines.length, (at) => this.times[at] >= time) + (request.skip ?? 0);
     const part = request.back ? this.lines.slice(0, to) : this.lines.slice(to);
-    const lines = request.text === undefined ? part : part.filter(this.condition(request));
+    const lines = request.text === undefined ? part : this.searches.matching(request, part);
     const on = lines.filter(isOn(request));
     return { lines: request.back ? on.slice(-request.limit) : on.slice(0, request.limit) };
-  }
-
-  search(/** @type {any} */ request) {
-    const holds = this.condition(request);
-    this.found.push(this.lines.filter(holds));
-    return { job: this.found.length };
-  }
-
-  hits(/** @type {any} */ { job, begin, end, width, ...request }) {
-    const all = this.found[job - 1] ?? [];
-    const lines = all.filter(isOn(request));
-    const density = Array(width).fill(0);
-    const length = Number(BigInt(end) - BigInt(begin)) / width || 1;
-    for (const line of lines) {
-      const column = Math.floor(Number(BigInt(line.time) - BigInt(begin)) / length);
-      if (column >= 0 && column < width) density[column]++;
-    }
-    return { done: true, count: all.length, cut: !this.data.whole, density };
-  }
-
-  next(/** @type {any} */ { job, time, back, ...request }) {
-    const lines = (this.found[job - 1] ?? []).filter(isOn(request));
-    const from = BigInt(time);
-    const at = back ? firstOf(lines.length, (at) => BigInt(lines[at].time) >= from) - 1 : firstOf(lines.length, (at) => BigInt(lines[at].time) > from);
-    const line = lines[at];
-    const wanted = isOnAny(request);
-    const track = line?.tracks.find(([of]) => wanted(of));
-    return track ? { track: track[0], time: line.time } : { track: null, done: true };
-  }
-
-  stats(/** @type {any} */ { begin, end, tracks }) {
-    if (BigInt(begin) > this.until) throw new Error("this page does not hold the events of this range");
-    const wanted = new Set(tracks);
-    /** @type {Map<string, {recording: number, name: string, track: number, values: Map<string, number[]>, count: number}>} */
-    const lines = new Map();
-    let count = 0;
-    const from = firstOf(this.lines.length, (at) => this.times[at] >= BigInt(begin));
-    for (let at = from; at < this.lines.length && this.times[at] <= BigInt(end); at++) {
-      const line = this.lines[at];
-      count++;
-      const event = JSON.parse(line.json);
-      for (const [track] of line.tracks) {
-        if (!wanted.has(track)) continue;
-        const key = `${line.recording} ${line.class} ${track}`;
-        let own = lines.get(key);
-        if (!own) {
-          const name = this.recordings[line.recording].classes[line.class] ?? "";
-          lines.set(key, (own = { recording: line.recording, name, track, values: new Map(), count: 0 }));
-        }
-        own.count++;
-        for (const [name, value] of Object.entries(event.payload ?? {})) {
-          if (typeof value !== "number") continue;
-          const values = own.values.get(name) ?? [];
-          values.push(value);
-          own.values.set(name, values);
-        }
-      }
-    }
-    const fields = (/** @type {Map<string, number[]>} */ all) => [...all].map(([name, values]) => {
-      values.sort((a, b) => a - b);
-      const sum = values.reduce((sum, value) => sum + value, 0);
-      const mean = sum / values.length;
-      const deviation = Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
-      const at = (/** @type {number} */ thousandths) => values[Math.max(1, Math.ceil((values.length * thousandths) / 1000)) - 1];
-      return { name, count: values.length, min: values[0], mean, deviation, p50: at(500), p95: at(950), p99: at(990), max: values.at(-1), sum, exact: true };
-    });
-    return {
-      job: 0, done: true, rows: count, cut: BigInt(end) > this.until,
-      lines: [...lines.values()].map(({ values, ...line }) => ({ ...line, slice: false, fields: fields(values) })),
-    };
   }
 }

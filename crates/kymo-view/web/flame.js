@@ -213,10 +213,10 @@ function difference(of) {
   return `rgb(${grey.map((from, at) => Math.round(from + (full[at] - from) * Math.sqrt(share))).join(" ")})`;
 }
 
-let run = 0;
+let profileRun = 0;
 
 export async function showProfile() {
-  const own = ++run;
+  const own = ++profileRun;
   const range = scope();
   const result = make("div", make("p", "…", { class: "soft" }));
   const again = () => showProfile();
@@ -225,16 +225,16 @@ export async function showProfile() {
   fields.push(field("stack", "stacks in", "slices, calls", again));
   panel.replaceChildren(make("div", [...fields, about(range), button("Again", again), button("Copy as CSV", copyTable)], { class: "tools" }), result);
   try {
-    const isWanted = () => own === run && view.tab === "profile";
+    const isWanted = () => own === profileRun && view.tab === "profile";
     const answer = await analyse(requestOf("profile", range, shownRecordings()), isWanted, (share) => (result.textContent = `${Math.min(99, Math.round(share * 100))} % read…`));
-    if (answer) show(result, answer);
+    if (answer) drawProfile(result, answer);
   } catch (error) {
-    if (own === run) problem(result, error);
+    if (own === profileRun) problem(result, error);
   }
 }
 
 /** @param {HTMLElement} into @param {any} answer */
-function show(into, answer) {
+function drawProfile(into, answer) {
   const root = treeOf(answer);
   const isCounted = answer.stacks !== undefined;
   const go = (/** @type {Node} */ of) => jump(of.begin, of.begin + BigInt(Math.max(0, of.longest)), of.track && trackBy(of.track));

@@ -11,8 +11,8 @@ import { changed, keyOf, rows, scene, slewOf, view } from "./state.js";
 /** The flows of the selected event. @type {{key: string, list: Stop[][], at: number, what: string}} */
 export const flows = { key: "", list: [], at: 0, what: "" };
 
-const read = (/** @type {[number, string][]} */ list) => list.map(([track, time]) => /** @type {Stop} */ ([track, BigInt(time)]));
-const eventKey = () => (view.event ? `${view.event.track} ${view.event.time}` : "");
+const stopsOf = (/** @type {[number, string][]} */ list) => list.map(([track, time]) => /** @type {Stop} */ ([track, BigInt(time)]));
+const flowKey = () => (view.event ? `${view.event.track} ${view.event.time}` : "");
 
 /** Whether the selected event is on the way of what is followed. */
 const isOnWay = () => {
@@ -24,12 +24,12 @@ const isOnWay = () => {
 export async function loadFlows() {
   const event = view.event;
   const track = event && scene.byKey.get(event.track);
-  const key = eventKey();
+  const key = flowKey();
   if (!event || !track) return clearFlows();
   if (flows.key === key || (flows.what && isOnWay())) return;
   const answer = await ask("flows", { track: track.id, time: String(event.time) }).catch(() => ({ flows: [] }));
-  if (eventKey() !== key) return;
-  Object.assign(flows, { key, list: answer.flows.map(read), at: 0, what: "" });
+  if (flowKey() !== key) return;
+  Object.assign(flows, { key, list: answer.flows.map(stopsOf), at: 0, what: "" });
   changed();
 }
 
@@ -59,8 +59,8 @@ export async function follow(condition) {
   ask("stop", { job }).catch(() => {});
   // In the order in which they are shown.
   const at = (/** @type {Stop} */ [id, time]) => time + slewOf(/** @type {import("./state.js").Track} */ (scene.byId.get(id)));
-  const stops = read(answer.stops).filter(([id]) => scene.byId.has(id)).sort((a, b) => (at(a) < at(b) ? -1 : at(a) > at(b) ? 1 : 0));
-  Object.assign(flows, { key: eventKey(), list: [stops], at: 0, what: condition });
+  const stops = stopsOf(answer.stops).filter(([id]) => scene.byId.has(id)).sort((a, b) => (at(a) < at(b) ? -1 : at(a) > at(b) ? 1 : 0));
+  Object.assign(flows, { key: flowKey(), list: [stops], at: 0, what: condition });
   tell(`${count.toLocaleString("en-US")} events with ${condition}: [ and ] step along them`);
   changed();
 }
@@ -94,7 +94,7 @@ export async function stepFlow(way) {
   const kept = { ...flows };
   await actions.selectEvent(keyOf(next), stop[1]);
   // The same flow goes on.
-  Object.assign(flows, { ...kept, key: eventKey() });
+  Object.assign(flows, { ...kept, key: flowKey() });
   changed();
 }
 
@@ -126,7 +126,7 @@ function places() {
  */
 export function drawFlows(context, width, colours) {
   if (!view.event || !flows.list.length) return 0;
-  if (flows.key !== eventKey() && !isOnWay()) return 0;
+  if (flows.key !== flowKey() && !isOnWay()) return 0;
   const where = places();
   let arrows = 0;
   flows.list.forEach((list, number) => {

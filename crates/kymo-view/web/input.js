@@ -169,7 +169,7 @@ function listenTracks() {
     pointer.y = y;
     if (held) {
       held.moved ||= Math.hypot(x - held.x, y - held.y) > 4;
-      if (held.moved) follow(held, x, y);
+      if (held.moved) dragTo(held, x, y);
     } else tip(event);
     changed();
   });
@@ -201,7 +201,7 @@ function listenTracks() {
   });
 }
 
-function follow(/** @type {any} */ held, /** @type {number} */ x, /** @type {number} */ y) {
+function dragTo(/** @type {any} */ held, /** @type {number} */ x, /** @type {number} */ y) {
   if (held.kind === "pan") {
     setView(later(held.view, -((x - held.x) / canvas.clientWidth) * view.span), view.span);
     setScroll(held.scroll - (y - held.y), canvas.clientHeight);

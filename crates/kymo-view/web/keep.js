@@ -15,7 +15,7 @@ export const kept = {
   /** @type {string|null} */ path: null,
 };
 
-const MOST = 500;
+const MOST_KEPT = 500;
 let version = 0;
 
 /** @param {any} answer */
@@ -24,13 +24,13 @@ function take(answer) {
   if (answer.path !== undefined) kept.path = answer.path;
   const own = answer.kept ?? {};
   const list = (/** @type {any} */ of) => (Array.isArray(of) ? of : []);
-  kept.snapshots = list(own.snapshots).filter((of) => typeof of?.name === "string" && typeof of?.view === "string").slice(-MOST);
-  kept.notes = list(own.notes).filter((of) => typeof of?.text === "string" && /^-?\d{1,19}$/.test(of?.time)).slice(-MOST);
+  kept.snapshots = list(own.snapshots).filter((of) => typeof of?.name === "string" && typeof of?.view === "string").slice(-MOST_KEPT);
+  kept.notes = list(own.notes).filter((of) => typeof of?.text === "string" && /^-?\d{1,19}$/.test(of?.time)).slice(-MOST_KEPT);
   kept.rules = own.rules && typeof own.rules === "object" ? own.rules : {};
 }
 
 /** Looks what is kept. */
-export async function load() {
+export async function loadKept() {
   take(await ask("keep", {}));
   changed();
 }
@@ -80,12 +80,12 @@ export function watchRules() {
 export const addNote = (time, text) => keep(() => {
   kept.notes = [...kept.notes.filter((of) => of.time !== String(time)), { time: String(time), text: text.slice(0, 1000) }]
     .sort((a, b) => (BigInt(a.time) < BigInt(b.time) ? -1 : 1))
-    .slice(0, MOST);
+    .slice(0, MOST_KEPT);
 });
 
 /** Keeps the view. @param {string} name */
 export const addSnapshot = (name) => {
   const text = write();
-  return keep(() => (kept.snapshots = [...kept.snapshots, { name: name.slice(0, 200), view: text }].slice(-MOST)));
+  return keep(() => (kept.snapshots = [...kept.snapshots, { name: name.slice(0, 200), view: text }].slice(-MOST_KEPT)));
 };
 

@@ -3,16 +3,23 @@
 import { actions } from "./actions.js";
 import { canvas } from "./canvas.js";
 import { visibleRows } from "./draw.js";
-import { keyOf, selected, titleOf, view } from "./state.js";
+import { keyOf, rows, scene, selected, titleOf, view } from "./state.js";
 
 const labels = /** @type {HTMLElement} */ (document.getElementById("labels"));
 
 /** @type {Map<string, HTMLElement>} */
 const shownLabels = new Map();
 
+/** What the labels were made of the last time: nothing of it changes while time moves. @type {any[]} */
+let madeOf = [];
+
 /** The labels: real elements, only those in sight. */
 export function drawLabels() {
-  const visible = visibleRows(canvas.clientHeight);
+  const height = canvas.clientHeight;
+  const now = [rows, view.scroll, height, selected.row, view.pinned, view.slews, scene.generation, scene.epoch, scene.info, document.activeElement];
+  if (now.length === madeOf.length && now.every((of, at) => of === madeOf[at])) return;
+  madeOf = now;
+  const visible = visibleRows(height);
   const keys = new Set(visible.map((row) => row.key));
   for (const [key, element] of shownLabels) {
     if (keys.has(key) || element.contains(document.activeElement)) continue;

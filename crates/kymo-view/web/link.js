@@ -4,7 +4,7 @@ import { ask } from "./data.js";
 import { seconds, shellWord } from "./shell.js";
 import { read, scene, write } from "./state.js";
 
-const MOST = 48 << 10;
+const MOST_STATE = 48 << 10;
 
 /** Recordings that a view names; of more, those behind keep their positions. */
 const MOST_NAMED = 500;
@@ -22,7 +22,7 @@ export async function stateText() {
 }
 
 /** The words of a command, as a shell takes them. @param {string[]} words */
-const line = (words) => words.map(shellWord).join(" ");
+const commandLine = (words) => words.map(shellWord).join(" ");
 
 /** What commands on what is shown need: options of the command that has started the page, and the paths. */
 const given = () => ask("command", {});
@@ -32,7 +32,7 @@ export async function command() {
   const { input, symbols, selection, paths } = await given();
   const at = ["--at", await stateText()];
   const options = [...input, ...selection, ...symbols];
-  return `kymo view ${line(behind(paths) === paths ? [...options, ...paths, ...at] : [...options, ...at, ...behind(paths)])}`;
+  return `kymo view ${commandLine(behind(paths) === paths ? [...options, ...paths, ...at] : [...options, ...at, ...behind(paths)])}`;
 }
 
 /** Paths behind options: a sign divides them if one looks like an option. @param {string[]} paths */
@@ -44,14 +44,14 @@ export async function printCommand(path, time) {
   // What places recordings names others of them.
   const own = input.some((/** @type {string} */ word) => /^--(offset|align)/.test(word)) ? paths : [path];
   const words = [`--begin=${time}`, `--end=${time}`, "--format=json", ...input, ...symbols];
-  return `kymo print ${line([...words, ...behind(own)])}`;
+  return `kymo print ${commandLine([...words, ...behind(own)])}`;
 }
 
 /** The command that converts a range. @param {string} format @param {bigint} begin @param {bigint} end @param {string} output */
 export async function convertCommand(format, begin, end, output) {
   const { input, selection, paths } = await given();
   const words = [`--to=${format}`, `--begin=${seconds(begin)}`, `--end=${seconds(end)}`, `--output=${output}`, ...input, ...selection];
-  return `kymo convert ${line([...words, ...behind(paths)])}`;
+  return `kymo convert ${commandLine([...words, ...behind(paths)])}`;
 }
 
 /**
@@ -60,7 +60,7 @@ export async function convertCommand(format, begin, end, output) {
  * @param {string} text @returns {Promise<string[]|null>}
  */
 export async function readState(text) {
-  if (text.length > MOST * 2) return null;
+  if (text.length > MOST_STATE * 2) return null;
   let state;
   try {
     const bytes = Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (char) => char.charCodeAt(0));

@@ -1,7 +1,7 @@
 // The page begins here: it asks for the scene until all is known, and draws.
 
 import { ask, outdate } from "./data.js";
-import { applyRules, kept, load as loadKept, watchRules } from "./keep.js";
+import { applyRules, kept, loadKept, watchRules } from "./keep.js";
 import { command, readState } from "./link.js";
 import { source } from "./source.js";
 import { ACTIONS, actions, showView, tell } from "./actions.js";
@@ -17,7 +17,7 @@ import { applyHeight, dialogs, panels } from "./panels.js";
 import { changed, fitAll, idle, keyOf, known, onChange, read, scene, selected, takeScene, view } from "./state.js";
 
 const get = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
-const page = Math.floor(Math.random() * 2 ** 48);
+const pageNumber = Math.floor(Math.random() * 2 ** 48);
 
 /** Shows how much is known. */
 function status() {
@@ -93,9 +93,9 @@ function fitUnlessMoved() {
 }
 
 async function begin() {
-  await loadKept().catch((error) => tell(`Snapshots and notes: ${error.message}`));
+  await isKeptKnown;
   const isInSight = () => view.begin <= scene.end && view.begin + BigInt(Math.ceil(view.span)) >= scene.begin;
-  if (hasAddress && (await load()) && isInSight()) isMoved = true;
+  if (hasAddress && (await loadView()) && isInSight()) isMoved = true;
   else {
     if (!hasAddress) applyRules();
     if (!hasAddress && !kept.rules.zone) view.zone = scene.info.relative ? "relative" : scene.info.gmt ? "utc" : "local";
@@ -107,7 +107,7 @@ async function begin() {
 }
 
 /** Takes the view from the address. */
-async function load() {
+async function loadView() {
   const hash = location.hash.slice(1);
   try {
     if (!hash.startsWith("at=")) return read(decodeURIComponent(hash));
@@ -127,7 +127,7 @@ onChange(() => {
 });
 window.addEventListener("resize", () => (applyHeight(), changed()));
 window.addEventListener("hashchange", async () => {
-  if (await load()) showView();
+  if (await loadView()) showView();
 });
 window.addEventListener("kymo-theme", () => (readColours(), changed()));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (readColours(), changed()));
@@ -160,17 +160,19 @@ get("text").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => 
 
 readColours();
 listen();
+// Beside the first look at the scene.
+const isKeptKnown = loadKept().catch((error) => tell(`Snapshots and notes: ${error.message}`));
 poll();
 
-const alive = () => source.isLive && ask("alive", { page }).catch(() => {});
+const alive = () => source.isLive && ask("alive", { page: pageNumber }).catch(() => {});
 alive();
 setInterval(alive, 20000);
 window.addEventListener("pagehide", () => {
   if (!source.isLive) return;
   // The page may be kept and shown again: then it says that it lives.
-  navigator.sendBeacon("api/close", new Blob([JSON.stringify({ page })], { type: "application/json" }));
+  navigator.sendBeacon("api/close", new Blob([JSON.stringify({ page: pageNumber })], { type: "application/json" }));
 });
 window.addEventListener("pageshow", alive);
 
 // What tests look at.
-Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, idle, rows: shownRows, actions, ACTIONS, keyOf, kept, command, analyse } });
+Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, idle, rows: shownRows, actions, ACTIONS, keyOf, kept, command, analyse, ask } });

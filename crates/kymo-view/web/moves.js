@@ -8,11 +8,11 @@ import { scene, slewOf, view } from "./state.js";
 const clamp = (/** @type {bigint} */ time) => String(time < -(2n ** 63n) ? -(2n ** 63n) : time >= 2n ** 63n ? 2n ** 63n - 1n : time);
 
 /** @type {{slews: any, tracks: any, list: [bigint, number[]][]}} */
-let known = { slews: null, tracks: null, list: [] };
+let byShifts = { slews: null, tracks: null, list: [] };
 
 /** The tracks by how they are moved; empty if nothing is. @returns {[bigint, number[]][]} */
 export function groups() {
-  if (known.slews === view.slews && known.tracks === scene.tracks) return known.list;
+  if (byShifts.slews === view.slews && byShifts.tracks === scene.tracks) return byShifts.list;
   /** @type {Map<bigint, number[]>} */
   const byShift = new Map();
   if (view.slews.length) for (const track of scene.tracks) {
@@ -22,8 +22,8 @@ export function groups() {
     else byShift.set(shift, [track.id]);
   }
   const isMoved = [...byShift.keys()].some((shift) => shift);
-  known = { slews: view.slews, tracks: scene.tracks, list: isMoved ? [...byShift] : [] };
-  return known.list;
+  byShifts = { slews: view.slews, tracks: scene.tracks, list: isMoved ? [...byShift] : [] };
+  return byShifts.list;
 }
 
 /** When an event is shown that has a time on a track. @param {string} key the key of the track @param {bigint} time */

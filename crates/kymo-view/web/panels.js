@@ -302,16 +302,16 @@ onChange(() => {
 });
 
 /** A number of things. @param {number} of @param {string} one @param {string} many */
-const count = (of, one, many) => `${number(of)} ${of === 1 ? one : many}`;
+const amountOf = (of, one, many) => `${number(of)} ${of === 1 ? one : many}`;
 
 function health() {
   const parts = [];
   const info = scene.info;
   const checked = info.checked ? "" : " Damage inside of packets is still being looked for, or the recordings are too large to be read for it.";
-  parts.push(make("p", `${number(info.bytes)} bytes, ${count(info.recordings.length, "recording", "recordings")}, ${count(scene.tracks.length, "track", "tracks")}, ${number(info.untimed)} events without a time.${checked}`, { class: "soft" }));
+  parts.push(make("p", `${number(info.bytes)} bytes, ${amountOf(info.recordings.length, "recording", "recordings")}, ${amountOf(scene.tracks.length, "track", "tracks")}, ${number(info.untimed)} events without a time.${checked}`, { class: "soft" }));
   info.recordings.slice(0, 500).forEach((/** @type {any} */ of, /** @type {number} */ at) => {
     const own = scene.notices.filter((notice) => notice.recording === at);
-    parts.push(make("h3", of.path), make("div", `${of.what}, ${of.format.trim()}, ${count(of.streams, "stream", "streams")}, ${count(of.classes.length, "event class", "event classes")}`, { class: "soft" }));
+    parts.push(make("h3", of.path), make("div", `${of.what}, ${of.format.trim()}, ${amountOf(of.streams, "stream", "streams")}, ${amountOf(of.classes.length, "event class", "event classes")}`, { class: "soft" }));
     for (const text of of.notes) parts.push(make("div", text));
     for (const text of of.faults) parts.push(make("div", text, { class: "bad" }));
     if (of.fault_count > of.faults.length) parts.push(make("div", `and ${of.fault_count - of.faults.length} more`, { class: "bad" }));
@@ -335,7 +335,7 @@ const openSchemas = new Set();
 /** The event classes of a recording with their fields, which are asked for when they are opened. @param {number} recording @param {number} classes */
 function schema(recording, classes) {
   const body = make("div", "…", { class: "schema" });
-  const element = /** @type {HTMLDetailsElement} */ (make("details", [make("summary", `Schema: ${count(classes, "event class", "event classes")}`), body]));
+  const element = /** @type {HTMLDetailsElement} */ (make("details", [make("summary", `Schema: ${amountOf(classes, "event class", "event classes")}`), body]));
   const fill = async () => {
     try {
       const answer = await ask("schema", { recording });

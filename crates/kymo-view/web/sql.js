@@ -48,9 +48,9 @@ export async function runSql(text) {
   view.sql = text;
   remember();
   answer = null;
-  if (!text.trim()) return show("");
+  if (!text.trim()) return showAnswer("");
   const from = performance.now();
-  show("running…");
+  showAnswer("running…");
   try {
     let state = await ask("sql", { text });
     for (let pause = 30; !state.done; pause = Math.min(500, pause * 1.5)) {
@@ -66,7 +66,7 @@ export async function runSql(text) {
   }
   if (run !== runs) return;
   job = 0;
-  show("");
+  showAnswer("");
 }
 
 /** Ends what is running. */
@@ -74,11 +74,11 @@ function stop() {
   runs++;
   if (job) ask("stop", { job }).catch(() => {});
   job = 0;
-  show("stopped");
+  showAnswer("stopped");
 }
 
 /** Shows the statement and its rows. */
-export const showSql = () => show(job ? "running…" : "");
+export const showSql = () => showAnswer(job ? "running…" : "");
 
 /** The table of an answer. @param {Record<string, any>[]} rows */
 function tableOf(rows) {
@@ -102,7 +102,7 @@ function tableOf(rows) {
 }
 
 /** @param {string} state */
-function show(state) {
+function showAnswer(state) {
   if (view.tab !== "sql") return;
   const old = /** @type {HTMLTextAreaElement|null} */ (document.getElementById("sql"));
   const text = /** @type {HTMLTextAreaElement} */ (make("textarea", undefined, {

@@ -158,6 +158,37 @@ function heightOf(track) {
   return Math.max(4, Math.round((isSeries(track) ? 46 : 24) * view.scale));
 }
 
+/** @type {WeakMap<any[], string[]>} */
+const recordingLabels = new WeakMap();
+
+/** What recordings are called: by the last part of their paths, and by where they differ if others are called so, too. @param {any[]} recordings */
+export function labelsOfRecordings(recordings) {
+  const known = recordingLabels.get(recordings);
+  if (known) return known;
+  const labels = recordings.map((of) => shorten(of.path) || of.path);
+  /** @type {Map<string, number[]>} */ const byName = new Map();
+  labels.forEach((label, at) => {
+    const group = byName.get(label);
+    if (group) group.push(at);
+    else byName.set(label, [at]);
+  });
+  for (const [name, group] of byName) {
+    if (group.length < 2 || group.length > 1000) continue;
+    const paths = group.map((at) => recordings[at].path.split("/"));
+    const isAlike = (/** @type {number} */ at) => paths.every((parts) => parts.at(at) === paths[0].at(at));
+    const least = Math.min(...paths.map((parts) => parts.length));
+    let [from, to] = [0, 1];
+    while (from < least - 1 && isAlike(from)) from++;
+    while (to < least - from && isAlike(-to - 1)) to++;
+    group.forEach((at, own) => {
+      const rest = paths[own].slice(from, paths[own].length - to).join("/");
+      labels[at] = rest ? `${name} (${rest})` : name;
+    });
+  }
+  recordingLabels.set(recordings, labels);
+  return labels;
+}
+
 /** Computes the rows from the tracks, what is folded, hidden, pinned and filtered. */
 export function layOut() {
   const filter = view.filter.toLowerCase();
@@ -208,6 +239,7 @@ export function layOut() {
     const ranks = new Map(own.map((track) => [track, rank(track)]));
     own.sort((a, b) => (ranks.get(a) ?? 0) - (ranks.get(b) ?? 0));
   }
+  const labels = labelsOfRecordings(scene.info?.recordings ?? []);
   /** @type {(Side|null)[]} */
   const sides = view.stacked && view.sides.length > 1 ? view.sides : [null];
   sides.forEach((side, at) => {
@@ -219,11 +251,10 @@ export function layOut() {
       if (side && !side.recordings.includes(recording)) continue;
       const own = byRecording.get(recording) ?? [];
       if (filter && !own.length) continue;
-      const info = scene.info.recordings[recording];
       const key = `${lane}g${recording}`;
       const open = !view.folded.has(key);
       const moved = slew(`r${recording}`);
-      const label = name + (shorten(info.path) || info.path) + (moved ? `  ${moved > 0n ? "+" : "−"}${duration(Math.abs(Number(moved)))}` : "");
+      const label = name + labels[recording] + (moved ? `  ${moved > 0n ? "+" : "−"}${duration(Math.abs(Number(moved)))}` : "");
       add({ kind: "group", key, label, depth: 0, height: 24, open, recording, tracks: own, count: own.length });
       if (!open) continue;
       const lines = linesOf(own);

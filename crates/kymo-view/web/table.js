@@ -12,24 +12,24 @@ import { format } from "./time.js";
 
 /** Rows of a page, and rows that are kept. */
 const PAGE = 100;
-const MOST = 600;
+const MOST_LINES = 600;
 const BASE = ["time", "recording", "event", "track", "fields"];
 
-let run = 0;
+let tableRun = 0;
 let onlyHits = false;
-/** @type {any[]} */ let lines = [];
+/** @type {any[]} */ let tableLines = [];
 /** Where the table was scrolled to and what the view was when this module has moved them: it does not follow itself. */
-const own = { top: -1, view: "" };
+const tablePlace = { top: -1, view: "" };
 const viewKey = () => `${view.begin} ${view.span}`;
 /** Scrolls the table. @param {number} top */
 function scrollTo(top) {
   panel.scrollTop = top;
-  own.top = panel.scrollTop;
+  tablePlace.top = panel.scrollTop;
 }
 /** Shows a time. @param {bigint} time */
 function leadTo(time) {
   actions.reveal(time);
-  own.view = viewKey();
+  tablePlace.view = viewKey();
 }
 
 /** The columns that are shown: fields after the usual ones, of which some may be off (`-`). */
@@ -64,7 +64,7 @@ function trackOf(/** @type {any} */ line) {
 
 /** The table from the view's beginning, or the selected event, on. @param {any} selected the line that is selected */
 export async function showTable(selected, fromView = false) {
-  const number = ++run;
+  const number = ++tableRun;
   const from = { at: (fromView ? null : eventAt()) ?? view.begin, group: -1, skip: 0 };
   const body = make("tbody");
   const filter = () => (onlyHits && view.search ? { text: view.search, mode: view.mode, case: view.exact } : lens.condition ? { text: lens.condition, mode: "where" } : {});
@@ -119,9 +119,9 @@ export async function showTable(selected, fromView = false) {
   try {
     const before = await load(from, true);
     const after = await load(from, false);
-    if (number !== run || view.tab !== "events") return;
-    lines = [...before, ...after];
-    body.append(...lines.map(makeRow));
+    if (number !== tableRun || view.tab !== "events") return;
+    tableLines = [...before, ...after];
+    body.append(...tableLines.map(makeRow));
     panel.replaceChildren(
       make("div", [
         box("only-hits", "only hits of the search", onlyHits, (on) => ((onlyHits = on), showTable(selected))),
@@ -131,7 +131,7 @@ export async function showTable(selected, fromView = false) {
       ], { class: "tools" }),
       make("table", [make("thead", make("tr", head)), body], { "aria-label": "Events" }),
     );
-    if (!lines.length) note.textContent = "No events here";
+    if (!tableLines.length) note.textContent = "No events here";
     const target = /** @type {HTMLElement|undefined} */ (body.children[before.length]);
     if (target) scrollTo(Math.max(0, target.offsetTop - (fromView ? 60 : panel.clientHeight / 3)));
   } catch (error) {
@@ -140,33 +140,33 @@ export async function showTable(selected, fromView = false) {
   }
   let isBusy = false;
   panel.onscroll = async () => {
-    if (run !== number || view.tab !== "events" || !lines.length) return;
-    if (panel.scrollTop !== own.top && view.tableFollows) lead(body);
-    own.top = -1;
+    if (tableRun !== number || view.tab !== "events" || !tableLines.length) return;
+    if (panel.scrollTop !== tablePlace.top && view.tableFollows) lead(body);
+    tablePlace.top = -1;
     if (isBusy) return;
     const isTop = panel.scrollTop < 60;
     const isBottom = panel.scrollTop + panel.clientHeight > panel.scrollHeight - 60;
     if (!isTop && !isBottom) return;
     isBusy = true;
-    const edge = isBottom ? lines.at(-1) : lines[0];
+    const edge = isBottom ? tableLines.at(-1) : tableLines[0];
     const more = await load(edge.place, !isBottom).catch(() => []);
-    if (run === number && more.length) {
+    if (tableRun === number && more.length) {
       const height = panel.scrollHeight;
       if (isBottom) {
-        lines.push(...more);
+        tableLines.push(...more);
         body.append(...more.map(makeRow));
-        while (lines.length > MOST) {
-          lines.shift();
+        while (tableLines.length > MOST_LINES) {
+          tableLines.shift();
           const first = /** @type {HTMLElement} */ (body.firstElementChild);
           scrollTo(panel.scrollTop - first.offsetHeight);
           first.remove();
         }
       } else {
-        lines.unshift(...more);
+        tableLines.unshift(...more);
         body.prepend(...more.map(makeRow));
         scrollTo(panel.scrollTop + panel.scrollHeight - height);
-        while (lines.length > MOST) {
-          lines.pop();
+        while (tableLines.length > MOST_LINES) {
+          tableLines.pop();
           body.lastElementChild?.remove();
         }
       }
@@ -179,7 +179,7 @@ export async function showTable(selected, fromView = false) {
 function topLine(body) {
   const top = panel.scrollTop + 40;
   const at = [...body.children].findIndex((row) => /** @type {HTMLElement} */ (row).offsetTop + /** @type {HTMLElement} */ (row).offsetHeight > top);
-  return lines[at];
+  return tableLines[at];
 }
 
 /** Shows what the table is scrolled to. @param {HTMLElement} body */
@@ -205,7 +205,7 @@ onChange(() => {
   if (view.tab !== "events" || key === seen) return;
   const wasLens = seen.endsWith(` ${lens.key}`);
   seen = key;
-  if (wasLens && (!view.tableFollows || own.view === viewKey())) return;
+  if (wasLens && (!view.tableFollows || tablePlace.view === viewKey())) return;
   isOtherLens = !wasLens;
   following.ask();
 });
@@ -213,7 +213,7 @@ onChange(() => {
 /** Lets a person choose the columns. @param {any} selected */
 function chooseColumns(selected) {
   const found = new Set(view.columns.filter((name) => !name.startsWith("-")));
-  for (const line of lines) {
+  for (const line of tableLines) {
     const event = readLine(line.json);
     const walk = (/** @type {any} */ of, /** @type {string} */ prefix) => {
       for (const [key, value] of Object.entries(of ?? {})) {

@@ -7,6 +7,10 @@ use clap::{Args, ValueHint};
 use super::size::parse_size;
 use super::{Input, Selection, SymbolArgs, Threads};
 
+/// Options of the server. What needs `--export` or `--text` conflicts with them, too: clap does not require what
+/// conflicts with something that is given.
+const SERVER: [&str; 5] = ["port", "host", "no_open", "stay", "assets"];
+
 /// Show recordings in the browser, on one time line
 ///
 /// A server on this machine answers the page. Its address holds a token, without which nothing is
@@ -46,8 +50,12 @@ pub(crate) struct View {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "text", help_heading = "Output")]
     pub(crate) export: Option<PathBuf>,
 
+    /// Overwrite the file of `--export`.
+    #[arg(long, requires = "export", conflicts_with_all = SERVER, help_heading = "Output")]
+    pub(crate) force: bool,
+
     /// About how large the file of `--export` may become, with an optional unit (K, M, G).
-    #[arg(long, value_name = "SIZE", value_parser = parse_size::<usize>, default_value = "16M", requires = "export", help_heading = "Output")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size::<usize>, default_value = "16M", requires = "export", conflicts_with_all = SERVER, help_heading = "Output")]
     pub(crate) export_size: usize,
 
     /// Draw the time line in the terminal, a row per track, instead of starting a server.
@@ -55,7 +63,7 @@ pub(crate) struct View {
     pub(crate) text: bool,
 
     /// Width of the drawing of `--text` in columns [default: that of the terminal, or 100].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(40..), requires = "text", help_heading = "Output")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(40..), requires = "text", conflicts_with_all = SERVER, help_heading = "Output")]
     pub(crate) width: Option<u16>,
 
     /// Open the view that the action "Copy as command" of the page has copied.
@@ -80,7 +88,7 @@ pub(crate) struct View {
     pub(crate) daemon: Option<String>,
 
     /// Port to listen on [default: any that is free].
-    #[arg(long, value_name = "PORT", help_heading = "Server")]
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["text", "export"], help_heading = "Server")]
     pub(crate) port: Option<u16>,
 
     /// Address or name of this machine to listen on, instead of the loopback addresses.
@@ -88,19 +96,19 @@ pub(crate) struct View {
     /// Anybody who can reach this machine and knows the token can then read the recordings: the
     /// connection is not encrypted. Requests must name exactly this host; give the option again for
     /// other names of it.
-    #[arg(long, value_name = "HOST", help_heading = "Server")]
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["text", "export"], help_heading = "Server")]
     pub(crate) host: Vec<String>,
 
     /// Do not open the browser.
-    #[arg(long, help_heading = "Server")]
+    #[arg(long, conflicts_with_all = ["text", "export"], help_heading = "Server")]
     pub(crate) no_open: bool,
 
     /// Keep running when the last page has been closed.
-    #[arg(long, help_heading = "Server")]
+    #[arg(long, conflicts_with_all = ["text", "export"], help_heading = "Server")]
     pub(crate) stay: bool,
 
     /// Serve the files of the page from DIR, to develop them.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Server")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["text", "export"], help_heading = "Server")]
     pub(crate) assets: Option<PathBuf>,
 
     /// Directory of the cache of summaries [default: `kymo/index` in XDG_CACHE_HOME or ~/.cache].

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use kymo_index::{Cached, Index, Key, Meta, Row, Writer};
 use kymo_io::Spool;
@@ -72,6 +73,7 @@ impl Shared {
             _ => Ok(None),
         };
         if matches!(built, Ok(None)) {
+            self.await_beginning();
             built = self.build(of, key.as_ref(), None);
         }
         if self.stop.load(Ordering::Relaxed) {
@@ -109,6 +111,26 @@ impl Shared {
             ..IndexState::default()
         };
         Some(Done::new(index, state))
+    }
+
+    /// Waits until building may begin.
+    fn await_beginning(&self) {
+        /// Who lets it begin, or stops it, does not hold the lock.
+        const STEP: Duration = Duration::from_millis(20);
+        let may_wait =
+            || !self.is_begun.load(Ordering::Acquire) && !self.stop.load(Ordering::Relaxed);
+        let mut done = self.lock();
+        while may_wait() {
+            let left = self
+                .begins
+                .map(|at| at.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return;
+            }
+            let step = left.map_or(STEP, |left| left.min(STEP));
+            let waited = self.changed.wait_timeout(done, step);
+            done = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     /// Reads a recording, or what is new of it, and makes its index. `None` where that cannot be.

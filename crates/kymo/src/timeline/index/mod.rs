@@ -39,6 +39,9 @@ pub struct IndexOptions {
     /// A recording of series alone that has at most this number of bytes gets no index: its rows are read when they
     /// are asked for. There may be tens of thousands of such recordings.
     pub unindexed_bytes: u64,
+    /// How long building waits for [`TimelineIndex::begin`]: whoever draws a first picture, from an estimate, has the
+    /// processors for it. What is in the cache is taken at once. By default, building begins at once.
+    pub patience: Duration,
 }
 
 /// What is known of all rows of a recording.
@@ -93,6 +96,9 @@ struct Shared {
     done: Mutex<Vec<Arc<Done>>>,
     changed: Condvar,
     stop: AtomicBool,
+    /// Whether building may begin, and when it does in any case.
+    is_begun: AtomicBool,
+    begins: Option<Instant>,
     /// Rows and bytes that have been read so far.
     rows: AtomicU64,
     bytes: AtomicU64,
@@ -125,6 +131,8 @@ impl Timeline {
                 .iter()
                 .map(|of| series::is_small(of, options.unindexed_bytes))
                 .collect(),
+            begins: Instant::now().checked_add(options.patience),
+            is_begun: AtomicBool::new(options.patience.is_zero()),
             options,
             done: Mutex::default(),
             changed: Condvar::new(),
@@ -178,8 +186,15 @@ impl Drop for TimelineIndex {
 }
 
 impl TimelineIndex {
+    /// Lets building begin, if it [waits](IndexOptions::patience) for this.
+    pub fn begin(&self) {
+        self.shared.is_begun.store(true, Ordering::Release);
+        self.shared.changed.notify_all();
+    }
+
     /// Waits until it is whole. What became of the recordings, in their order.
     pub fn wait(&self) -> Vec<IndexState> {
+        self.begin();
         while !self.wait_for(Duration::from_secs(1)) {}
         let done = self.shared.lock();
         done.iter().map(|done| done.state.clone()).collect()

@@ -672,6 +672,8 @@ fn estimates_are_marked_and_end() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lttng-small");
     let timeline = open(&root);
     let shared = Shared {
+        begins: None,
+        is_begun: AtomicBool::new(true),
         timeline: timeline.clone(),
         options: IndexOptions::default(),
         is_unindexed: vec![false; 1],
@@ -713,6 +715,8 @@ fn estimates_are_exact_where_chunks_were_read() {
     seen.add(0, 0, 234, None);
     seen.add(0, 1, 0, Some(0));
     let shared = Shared {
+        begins: None,
+        is_begun: AtomicBool::new(true),
         timeline: timeline.clone(),
         options: IndexOptions::default(),
         is_unindexed: vec![false; 1],
