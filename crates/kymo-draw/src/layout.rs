@@ -42,6 +42,7 @@ pub(crate) struct GlyphRun {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlacedGlyph {
     pub(crate) glyph: u32,
+    /// What it stands for; [`crate::font::spelled`] takes ligatures apart.
     pub(crate) character: char,
     pub(crate) origin: Point,
 }
@@ -154,8 +155,7 @@ fn lay(fonts: &Fonts, text: &Text, zoom: f64) -> Laid {
                 }
                 let mut piece: Option<Piece> = None;
                 let pixels = run.style.font.pixels();
-                let glyphs = word.chars().take(left);
-                let glyphs = glyphs.map(|character| (fonts.glyph_of(face, character), character));
+                let glyphs = fonts.glyphs_of(face, word.chars().take(left)).into_iter();
                 let mut glyphs = glyphs.peekable();
                 while let Some(((face, glyph), character)) = glyphs.next() {
                     let next = glyphs.peek().map(|(next, _)| *next);

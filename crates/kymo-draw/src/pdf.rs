@@ -1,7 +1,7 @@
 //! Pictures as PDF.
 
 use crate::embed::{EM, Embedded, EmbeddedGlyph};
-use crate::font::Fonts;
+use crate::font::{Fonts, spelled};
 use crate::layout::{self, GlyphRun, Rotation};
 use crate::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment,
@@ -411,7 +411,7 @@ impl Document<'_> {
             );
             let mut procedures = Vec::new();
             for (code, glyph) in font.glyphs.iter().enumerate() {
-                characters.pair(code as u8, glyph.character);
+                characters.pair_with_multiple(code as u8, spelled(glyph.character));
                 let procedure = self.new_ref();
                 let drawn = glyph_procedure(glyph);
                 self.stream(procedure, &drawn);

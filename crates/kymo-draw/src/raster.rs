@@ -324,9 +324,10 @@ impl Sweep<'_> {
     fn pixels(&mut self, y: i32, line: &mut Line) -> bool {
         let (top, bottom) = (y * self.unit, (y + 1) * self.unit);
         if !self.smooth {
-            // Of 256 rows only the one above the centre counts; edges are sampled at the centre.
+            // As in cairo, the row that begins with the centre decides which edges count, and where the row before
+            // it begins they are sampled.
             let centre = top + ONE / 2;
-            self.enter(centre - 1, 2 * i64::from(centre), 2 * i64::from(ONE));
+            self.enter(centre, 2 * i64::from(centre - 1), 2 * i64::from(ONE));
             self.add(ONE, line);
             self.crossings.iter_mut().for_each(Crossing::advance);
             return true;

@@ -1,6 +1,6 @@
 //! Pictures as SVG.
 
-use crate::font::{FaceId, Fonts, GlyphKey};
+use crate::font::{FaceId, Fonts, GlyphKey, spelled};
 use crate::layout::{self, GlyphRun, PlacedGlyph, Rotation};
 use crate::number::{Number, push_count, push_fixed, push_number};
 use crate::picture::{
@@ -562,7 +562,8 @@ impl<'a> Svg<'a> {
             Rgb(run.colour),
             Number(run.colour.alpha)
         );
-        let text: String = run.glyphs.iter().map(|glyph| glyph.character).collect();
+        let characters = run.glyphs.iter().map(|glyph| glyph.character);
+        let text: String = characters.flat_map(spelled).collect();
         // Another font than ours, at the reader's, leaves texts as long as they are here.
         let _ = write!(
             self.body,

@@ -263,6 +263,49 @@ fn a_font_file_is_found_by_its_name_and_damage_is_an_error() {
     }
 }
 
+/// A pixel belongs to a shape if its centre does, one on the upper or left edge too: as in cairo.
+#[test]
+fn without_smooth_edges_centres_of_pixels_decide() {
+    let mut picture = Picture::new(4, 4);
+    picture.items.push(Item::Fill {
+        path: Path::rectangle(0.5, 0.5, 2.5, 2.5),
+        paint: Paint::Solid(Colour::BLACK),
+    });
+    let options = RenderOptions {
+        smooth_shapes: false,
+        ..RenderOptions::default()
+    };
+    let (_, _, pixels) = decoded(&png(&picture, &Fonts::new(), &options).unwrap());
+    let covered: Vec<usize> = (0..16).filter(|at| pixels[at * 4 + 3] > 0).collect();
+    assert_eq!(covered, [0, 1, 4, 5]);
+}
+
+/// With the font that rrdtool uses where a command line asks for it, and where it is installed.
+#[test]
+fn letters_become_ligatures_of_the_font() {
+    let file = std::path::Path::new("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf");
+    if !file.exists() {
+        return;
+    }
+    let fonts = Fonts::new();
+    let family = fonts.add_file(file).unwrap();
+    let font = Font::parse(&family, 9.0);
+    let face = fonts.find(&font);
+    let characters = |text: &str| -> String {
+        let glyphs = fonts.glyphs_of(face, text.chars());
+        glyphs.iter().map(|(_, character)| character).collect()
+    };
+    assert_eq!(characters("traffic"), "tra\u{fb03}c");
+    assert_eq!(characters("offf if fl"), "o\u{fb00}f if \u{fb02}");
+    let spelled: String = characters("traffic")
+        .chars()
+        .flat_map(crate::font::spelled)
+        .collect();
+    assert_eq!(spelled, "traffic");
+    let mono = Font::new(9.0);
+    assert_eq!(fonts.glyphs_of(fonts.find(&mono), "ffi".chars()).len(), 3);
+}
+
 /// Whether a point is inside of a polygon by the non-zero rule.
 fn winding(points: &[(f64, f64)], x: f64, y: f64) -> bool {
     let mut winding = 0;

@@ -1,5 +1,6 @@
 //! One face of a font file: characters, metrics, hinted outlines.
 
+use super::ligatures::{self, Ligature};
 use super::prepared;
 use crate::picture::{Path as Outline, Point};
 use crate::{DrawError, TextMode};
@@ -15,7 +16,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 static BUILT_IN: &[u8] = include_bytes!("../../fonts/DejaVuSansMono.ttf");
 
@@ -185,6 +186,7 @@ pub(crate) struct Face {
     pub(crate) ascent: f64,
     pub(crate) descent: f64,
     pub(crate) decorations: Decorations,
+    ligatures: OnceLock<Vec<Ligature>>,
     /// Prepared hinting, by size and mode: preparing it costs as much as many glyphs.
     hinting: Mutex<Hinting>,
 }
@@ -212,6 +214,7 @@ impl Face {
                 subscript_size: 1433.0 / 2048.0,
                 superscript_size: 1433.0 / 2048.0,
             },
+            ligatures: OnceLock::new(),
             hinting: Mutex::default(),
         }
     }
@@ -287,9 +290,19 @@ impl Face {
             decorations,
             ascent: f64::from(metrics.ascent),
             descent: f64::from(-metrics.descent),
+            ligatures: OnceLock::new(),
             hinting: Mutex::default(),
             data,
         })
+    }
+
+    /// The family in lower case as programs see it that know four styles of each: `dejavu sans condensed`.
+    pub(crate) fn second_family(&self) -> Option<String> {
+        let font = self.font()?;
+        let name = font
+            .localized_strings(StringId::FAMILY_NAME)
+            .english_or_first()?;
+        Some(name.chars().take(200).collect::<String>().to_lowercase())
     }
 
     /// Bytes of the file.
@@ -332,6 +345,16 @@ impl Face {
             .font()
             .map(|font| super::kerning::kerning(&font, GlyphId::new(glyph), GlyphId::new(next)));
         kerning.unwrap_or(0.0) * pixels / self.units_per_em
+    }
+
+    /// What several of its glyphs become.
+    pub(crate) fn ligatures(&self) -> &[Ligature] {
+        // The built-in font has none.
+        if self.is_built_in {
+            return &[];
+        }
+        let read = || self.font().as_ref().map(ligatures::ligatures);
+        self.ligatures.get_or_init(|| read().unwrap_or_default())
     }
 
     /// Ascent and descent at a size in pixels.

@@ -35,7 +35,37 @@ impl Installed {
             style: if italic { Style::Italic } else { Style::Normal },
             ..Query::default()
         };
-        file_of(self.database.face(self.database.query(&query)?)?)
+        let id = self.database.query(&query);
+        match id.and_then(|id| self.database.face(id)) {
+            Some(face) => file_of(face),
+            None => self.narrower(name, bold, italic),
+        }
+    }
+
+    /// The file of a family of which the database has only the first name: faces of `DejaVu Sans` are of
+    /// `DejaVu Sans Condensed`, too.
+    fn narrower(&self, name: &str, bold: bool, italic: bool) -> Option<(PathBuf, u32)> {
+        let lower = name.to_lowercase();
+        let begins = |(family, _): &(String, _)| {
+            let rest = lower.strip_prefix(&family.to_lowercase());
+            rest.is_some_and(|rest| rest.starts_with(' '))
+        };
+        let faces = self.database.faces();
+        let mut faces: Vec<&FaceInfo> = faces
+            .filter(|face| face.families.iter().any(begins))
+            .collect();
+        faces.sort_by_key(|face| {
+            (
+                (face.weight >= Weight::SEMIBOLD) != bold,
+                (face.style != Style::Normal) != italic,
+                &face.post_script_name,
+            )
+        });
+        let mut files = faces.into_iter().filter_map(file_of);
+        files.find(|(path, index)| {
+            Face::read(path, *index)
+                .is_ok_and(|face| face.second_family().as_deref() == Some(&lower))
+        })
     }
 
     /// A font that has a character: regular ones first, then by name, so that the choice does not

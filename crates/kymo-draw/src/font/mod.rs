@@ -3,10 +3,12 @@
 mod face;
 mod installed;
 mod kerning;
+mod ligatures;
 mod prepared;
 
 pub use face::FontMetrics;
 pub(crate) use face::{Face, Glyph, GlyphKey, Verb};
+pub(crate) use ligatures::spelled;
 
 use crate::glyphs::{self, Mask};
 use crate::layout::Rotation;
@@ -92,6 +94,9 @@ impl Font {
 
 /// Number of a face in [`Fonts`].
 pub(crate) type FaceId = usize;
+
+/// A glyph of a face.
+pub(crate) type FaceGlyph = (FaceId, u32);
 
 /// A glyph of a face, and how it is rotated.
 type Turned = (FaceId, GlyphKey, [u64; 2]);
@@ -258,20 +263,19 @@ impl Fonts {
     /// Width in pixels of one line of plain text, at zoom 1.
     pub fn text_width(&self, font: &Font, text: &str) -> f64 {
         let face = self.find(font);
-        let glyphs = text.chars().map(|character| self.glyph_of(face, character));
-        let mut glyphs = glyphs.peekable();
-        let mut width = 0.0;
-        while let Some(glyph) = glyphs.next() {
-            width += self.advance(glyph, glyphs.peek().copied(), font.pixels());
-        }
-        width
+        let glyphs = self.glyphs_of(face, text.chars());
+        let advance = |(place, (glyph, _)): (usize, &(FaceGlyph, char))| {
+            let next = glyphs.get(place + 1).map(|(next, _)| *next);
+            self.advance(*glyph, next, font.pixels())
+        };
+        glyphs.iter().enumerate().map(advance).sum()
     }
 
     /// How far the next glyph is, in whole pixels as pango has them.
     pub(crate) fn advance(
         &self,
-        (id, glyph): (FaceId, u32),
-        next: Option<(FaceId, u32)>,
+        (id, glyph): FaceGlyph,
+        next: Option<FaceGlyph>,
         pixels: f64,
     ) -> f64 {
         let face = self.face(id);
@@ -325,8 +329,42 @@ impl Fonts {
         found.face
     }
 
+    /// The glyphs of characters with what they stand for; ligatures are one glyph.
+    pub(crate) fn glyphs_of(
+        &self,
+        id: FaceId,
+        text: impl Iterator<Item = char>,
+    ) -> Vec<(FaceGlyph, char)> {
+        let glyphs = text.map(|character| (self.glyph_of(id, character), character));
+        let glyphs: Vec<_> = glyphs.collect();
+        let face = self.face(id);
+        if face.ligatures().is_empty() {
+            return glyphs;
+        }
+        let mut joined = Vec::with_capacity(glyphs.len());
+        let mut rest = &glyphs[..];
+        while let Some((first, after)) = rest.split_first() {
+            let ligature = face.ligatures().iter().find(|ligature| {
+                let parts = ligature.glyphs.iter().map(|glyph| (id, *glyph));
+                let begin = rest.get(..ligature.glyphs.len());
+                begin.is_some_and(|begin| parts.eq(begin.iter().map(|(glyph, _)| *glyph)))
+            });
+            match ligature {
+                Some(ligature) => {
+                    joined.push(((id, ligature.glyph), ligature.character));
+                    rest = &rest[ligature.glyphs.len()..];
+                }
+                None => {
+                    joined.push(*first);
+                    rest = after;
+                }
+            }
+        }
+        joined
+    }
+
     /// The glyph of a character, of another face if the given one lacks it.
-    pub(crate) fn glyph_of(&self, id: FaceId, character: char) -> (FaceId, u32) {
+    fn glyph_of(&self, id: FaceId, character: char) -> FaceGlyph {
         let state = &mut *self.state();
         if let Some(glyph) = state.faces[id].glyph(character) {
             return (id, glyph);

@@ -554,18 +554,19 @@ impl GraphOptions {
             ))
         };
         let (name, rest) = value.split_once(':').ok_or_else(wrong)?;
-        let (size, font) = rest.split_once(':').unwrap_or((rest, ""));
+        let (points, font) = rest.split_once(':').unwrap_or((rest, ""));
         let kind = TEXTS.iter().position(|kind| *kind == name).ok_or_else(|| {
             let kinds = TEXTS.join(" ");
             Failure::new(format!("invalid fonttag '{name}' (known: {kinds})"))
         })?;
-        let size = match size {
+        let size = match points {
             "" => 0.0,
             size => numbers::whole(size.as_bytes()).map_err(|_| wrong())?,
         };
         if !(0.0..=1000.0).contains(&size) {
             return Err(Failure::new(format!(
-                "font size {size} is not between 0 and 1000 points"
+                "font size {} is not between 0 and 1000 points",
+                shown(points.as_bytes())
             )));
         }
         let fonts = match kind {

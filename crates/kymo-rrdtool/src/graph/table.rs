@@ -236,10 +236,7 @@ impl Table<'_> {
             for (series, _) in &self.columns {
                 line.push_byte(separator);
                 line.push_byte(b'"');
-                match series.value_from(time) {
-                    value if value.is_nan() => line.push(b"NaN"),
-                    value => line.scientific(value, 10),
-                }
+                line.rrdtool(series.value_from(time), 10);
                 line.push_byte(b'"');
             }
             line.push(b"\r\n");

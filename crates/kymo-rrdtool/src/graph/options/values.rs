@@ -6,7 +6,7 @@ use super::{MAX_SIDE, YGrid};
 use crate::Failure;
 use crate::path::shown;
 
-/// C's `atoi`: what is not a number is 0.
+/// C's `atoi`: what is not a number is 0, and larger numbers are the largest.
 pub(super) fn integer(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let sign = usize::from(matches!(text.first(), Some(b'-' | b'+')));
@@ -14,8 +14,15 @@ pub(super) fn integer(text: &[u8]) -> i64 {
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
         .count();
-    let text = std::str::from_utf8(&text[..sign + digits]).unwrap_or_default();
-    text.parse().unwrap_or_default()
+    let text = &text[..sign + digits];
+    let number = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    number.unwrap_or(match (digits, text.first()) {
+        (0, _) => 0,
+        (_, Some(b'-')) => i64::MIN,
+        _ => i64::MAX,
+    })
 }
 
 /// The same, of a number that is at most so far from 0.
