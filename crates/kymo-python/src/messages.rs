@@ -148,10 +148,6 @@ impl Output for Sender<'_> {
         self.send(Part::Frames(text.to_vec()))
     }
 
-    fn warning(&mut self, _lines: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
     fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
         match self.send(Part::Fault(fault.clone())) {
             Ok(()) => ControlFlow::Continue(()),

@@ -137,10 +137,6 @@ impl Output for Faults {
         }
     }
 
-    fn warning(&mut self, _lines: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
     fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
         const MOST: usize = 1000;
         if self.all.len() < MOST {

@@ -97,10 +97,6 @@ struct Warnings<'a> {
 }
 
 impl Output for Warnings<'_> {
-    fn text(&mut self, _text: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
     fn warning(&mut self, lines: &[u8]) -> io::Result<()> {
         self.terminal.losses(lines);
         Ok(())

@@ -9,14 +9,14 @@ use kymo_model::Recording;
 use kymo_time::Timestamp;
 
 use super::events::Error;
-use super::run::{Analysis, Coverage, Occurrence, Options, Question, SEEN, run};
+use super::run::{Analysis, Coverage, Occurrence, Options, Question, run};
 use super::text::{Summary, percent, times_json, track_json};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::name_of;
 use crate::pipeline::Select;
-use crate::report::{Count, Style, Table, begin_report};
-use crate::tracks::{OTHERS, SliceKeys};
+use crate::report::{Count, Style, Table};
+use crate::tracks::OTHERS;
 
 /// At most this many pairs of a class and a track are distinguished; others are put on one more track.
 const MOST_PAIRS: usize = 1 << 21;
@@ -92,14 +92,7 @@ impl TrackStats {
         options: &Options,
     ) -> Result<Self, Error> {
         let classes = |of: &AnyRecording| of.event_classes().len();
-        let question = Question {
-            roles: recordings
-                .iter()
-                .map(|of| vec![Some(SEEN); classes(of)])
-                .collect(),
-            tracks,
-            keys: SliceKeys::default(),
-        };
+        let question = Question::of_all(recordings, tracks);
         let mut before = 0;
         let first_class = recordings.iter().map(|of| {
             let first = before;
@@ -166,9 +159,8 @@ impl TrackStats {
     /// (each with `recording`, `track`, `track_name`, `events`, `first`, `last`, `rate`,
     /// `event_classes`, of which each has `event_class`, `event` and the same counts), `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = begin_report();
         let duration = self.total.duration();
-        self.coverage.begin_json(&mut json);
+        let mut json = self.coverage.begin_json();
         times_json(&self.total, duration, &mut json);
         json.begin_list("tracks");
         for of in &self.tracks {
@@ -189,9 +181,7 @@ impl TrackStats {
             json.end_object();
         }
         json.end_list();
-        self.coverage.end_json(&mut json);
-        json.end_object();
-        json.finish()
+        self.coverage.finish_json(json)
     }
 
     /// A summary, and a table with a line for each track and, below it, for each of its classes.

@@ -2,20 +2,19 @@
 
 use std::cmp::Reverse;
 
-use kymo_model::Recording;
 use kymo_time::Timestamp;
 
 use super::breakdown::{Breakdown, Span};
 use super::events::Error;
 use super::feed::{Feed, Whole};
 use super::group::{GroupBy, GroupValue, Groups, by_json, joined};
-use super::run::{Analysis, Coverage, Occurrence, Options, Question, SEEN, run_feed};
+use super::run::{Analysis, Coverage, Occurrence, Options, Question, run_feed};
 use super::text::{Summary, percent, times_json};
 use super::tracks::TrackBy;
 use crate::AnyRecording;
 use crate::pipeline::Select;
-use crate::report::{Count, Style, Table, begin_report};
-use crate::tracks::{OTHERS, SliceKeys, TrackTable};
+use crate::report::{Count, Style, Table};
+use crate::tracks::{OTHERS, TrackTable};
 
 /// At most this many groups are distinguished.
 const MOST_GROUPS: usize = 1 << 20;
@@ -103,12 +102,7 @@ impl GroupStats {
         let ask = |recordings: &[AnyRecording], work: &mut Work<'_>| {
             work.groups.bind(recordings, None);
             work.breakdown.bind(recordings, None);
-            let seen = |of: &AnyRecording| vec![Some(SEEN); of.event_classes().len()];
-            Ok(Question {
-                roles: recordings.iter().map(seen).collect(),
-                tracks,
-                keys: SliceKeys::default(),
-            })
+            Ok(Question::of_all(recordings, tracks))
         };
         let mut work = Work {
             groups: Groups::new(by, MOST_GROUPS, feed.recordings(), None),
@@ -151,9 +145,8 @@ impl GroupStats {
     /// `discarded_events`, `discarded_packets`, `first`, `last` (nanoseconds), `rate` (events per second), `groups`
     /// (each with `by` and the same counts), `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = begin_report();
         let duration = self.total.duration();
-        self.coverage.begin_json(&mut json);
+        let mut json = self.coverage.begin_json();
         times_json(&self.total, duration, &mut json);
         json.begin_list("groups");
         for (values, count) in &self.groups {
@@ -164,9 +157,7 @@ impl GroupStats {
             json.end_object();
         }
         json.end_list();
-        self.coverage.end_json(&mut json);
-        json.end_object();
-        json.finish()
+        self.coverage.finish_json(json)
     }
 
     /// A summary, and a table with a line for each group.

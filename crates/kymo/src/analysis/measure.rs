@@ -1,7 +1,5 @@
 //! One side of a comparison: all that is measured of some recordings.
 
-use kymo_model::Recording;
-
 use super::breakdown::{Breakdown, GroupTable};
 use super::compare::{Measured, Rate, Sample, Side};
 use super::events::Error;
@@ -9,13 +7,13 @@ use super::feed::Whole;
 use super::group::{GroupBy, Groups, joined};
 use super::latency::{Latency, LatencyQuery};
 use super::profile::{Profile, ProfileQuery};
-use super::run::{Analysis, Coverage, Occurrence, Options, Question, SEEN, run_with};
+use super::run::{Analysis, Coverage, Occurrence, Options, Question, run_with};
 use super::tracks::TrackBy;
 use super::values::{FieldValues, ValuesQuery};
 use crate::AnyRecording;
 use crate::filter::FieldNames;
 use crate::pipeline::Select;
-use crate::tracks::{OTHERS, SliceKeys};
+use crate::tracks::OTHERS;
 
 /// At most this many groups are distinguished.
 const MOST_GROUPS: usize = 1 << 16;
@@ -63,12 +61,7 @@ impl Side {
         query: &SideQuery,
         options: &Options,
     ) -> Result<(Self, Coverage), Error> {
-        let seen = |of: &AnyRecording| vec![Some(SEEN); of.event_classes().len()];
-        let question = Question {
-            roles: recordings.iter().map(seen).collect(),
-            tracks: &query.tracks,
-            keys: SliceKeys::default(),
-        };
+        let question = Question::of_all(recordings, &query.tracks);
         let mut work = Work {
             groups: Groups::new(&query.by, MOST_GROUPS, recordings, None),
             rates: Vec::new(),

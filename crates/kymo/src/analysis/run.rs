@@ -168,7 +168,17 @@ impl ClassExtra {
     }
 }
 
-impl Question<'_> {
+impl<'q> Question<'q> {
+    /// Looks at the tracks of all events.
+    pub(super) fn of_all(recordings: &[AnyRecording], tracks: &'q TrackBy) -> Self {
+        let seen = |of: &AnyRecording| vec![Some(SEEN); of.event_classes().len()];
+        Self {
+            roles: recordings.iter().map(seen).collect(),
+            tracks,
+            keys: SliceKeys::default(),
+        }
+    }
+
     /// Finds the fields in the recordings.
     fn plan(
         &self,

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
-use kymo_model::{Recording, Value};
+use kymo_model::Value;
 
 use super::events::Error;
-use super::run::{Analysis, Coverage, Extra, Occurrence, Options, Question, SEEN, run_with};
+use super::run::{Analysis, Coverage, Extra, Occurrence, Options, Question, run_with};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::FieldNames;
 use crate::pipeline::Select;
-use crate::tracks::{Interner, SliceKeys};
+use crate::tracks::Interner;
 
 /// Nodes of a tree; stacks that would need more end above them.
 const MOST_NODES: usize = 1 << 18;
@@ -130,12 +130,7 @@ impl StackTree {
         tracks: &TrackBy,
         options: &Options,
     ) -> Result<Self, Error> {
-        let seen = |of: &AnyRecording| vec![Some(SEEN); of.event_classes().len()];
-        let question = Question {
-            roles: recordings.iter().map(seen).collect(),
-            tracks,
-            keys: SliceKeys::default(),
-        };
+        let question = Question::of_all(recordings, tracks);
         let extra = Extra {
             value: Some(field),
             ..Extra::default()

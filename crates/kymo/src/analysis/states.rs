@@ -15,7 +15,7 @@ use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, Glob};
 use crate::pipeline::Select;
-use crate::report::{Style, Table, begin_report};
+use crate::report::{Style, Table};
 use crate::tracks::{Fields, Key, SliceKeys, TrackTable};
 
 /// States that may last at the same time, with [`StatesQuery::per`].
@@ -356,8 +356,7 @@ impl States {
     /// `recording`, `track`, `track_name`, `count`, `total`, `mean`, `deviation`, `min`, `max`)
     /// and `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = begin_report();
-        self.coverage.begin_json(&mut json);
+        let mut json = self.coverage.begin_json();
         json.entry("count", self.count());
         json.entry("total", self.total());
         json.entry("mean", self.mean());
@@ -380,9 +379,7 @@ impl States {
         if let Some(groups) = &self.groups {
             groups.to_json(&mut json);
         }
-        self.coverage.end_json(&mut json);
-        json.end_object();
-        json.finish()
+        self.coverage.finish_json(json)
     }
 
     /// A summary and a table of all tracks.

@@ -4,7 +4,7 @@ use kymo_time::Timestamp;
 
 use super::run::Coverage;
 use super::tracks::Track;
-use crate::report::{Count, Json, Style, Table, faults_below, write_faults};
+use crate::report::{Count, Json, Style, Table, begin_report, faults_below, write_faults};
 
 /// A unit of durations: its name, and how many nanoseconds it has.
 pub(super) type Unit = (&'static str, f64);
@@ -121,21 +121,22 @@ impl Coverage {
         faults_below(&self.faults, self.more_faults, style)
     }
 
-    /// The keys of what an analysis saw: `events`, `untimed`, `discarded_events`, `discarded_packets`.
-    pub(super) fn begin_json(&self, json: &mut Json) {
-        for (key, number) in [
-            ("events", self.events),
-            ("untimed", self.untimed),
-            ("discarded_events", self.discarded.events),
-            ("discarded_packets", self.discarded.packets),
-        ] {
-            json.entry(key, number);
-        }
+    /// Begins a report with the keys of what an analysis saw: `events`, `untimed`, `discarded_events`,
+    /// `discarded_packets`.
+    pub(super) fn begin_json(&self) -> Json {
+        let mut json = begin_report();
+        json.entry("events", self.events);
+        json.entry("untimed", self.untimed);
+        json.entry("discarded_events", self.discarded.events);
+        json.entry("discarded_packets", self.discarded.packets);
+        json
     }
 
-    /// The keys of the damage: `faults` and, where not all are listed, `more_faults`.
-    pub(super) fn end_json(&self, json: &mut Json) {
-        write_faults(json, &self.faults, self.more_faults);
+    /// Ends a report with the keys of the damage: `faults` and, where not all are listed, `more_faults`.
+    pub(super) fn finish_json(&self, mut json: Json) -> Vec<u8> {
+        write_faults(&mut json, &self.faults, self.more_faults);
+        json.end_object();
+        json.finish()
     }
 }
 

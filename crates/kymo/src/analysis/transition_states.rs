@@ -16,7 +16,7 @@ use super::transitions::Transition;
 use crate::AnyRecording;
 use crate::filter::{FieldNames, Glob};
 use crate::pipeline::Select;
-use crate::report::{Style, begin_report};
+use crate::report::Style;
 use crate::tracks::{Key, RowKey, SliceKeys, TrackKey};
 
 /// At most this many things are distinguished.
@@ -376,8 +376,7 @@ impl TransitionStates {
     /// One object: `events`, `untimed`, `discarded_events`, `discarded_packets`, `total`, `open`, `backwards`, `dropped`,
     /// `groups` (as of other analyses), `path` (null, or each with `begin`, `end`, `by`), `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = begin_report();
-        self.coverage.begin_json(&mut json);
+        let mut json = self.coverage.begin_json();
         json.entry("total", self.total());
         json.entry("open", self.open);
         json.entry("backwards", self.backwards);
@@ -398,9 +397,7 @@ impl TransitionStates {
                 json.end_list();
             }
         }
-        self.coverage.end_json(&mut json);
-        json.end_object();
-        json.finish()
+        self.coverage.finish_json(json)
     }
 
     /// A summary, and a row for each thing and state.

@@ -15,15 +15,13 @@ use super::events::Error;
 use super::feed::Feed;
 use super::group::{GroupBy, GroupValue, Groups};
 use super::numbers::Numbers;
-use super::run::{
-    Analysis, Coverage, Extra, Occurrence, Options, Question, SEEN, run_feed, run_with,
-};
+use super::run::{Analysis, Coverage, Extra, Occurrence, Options, Question, run_feed, run_with};
 use super::series::{Kept, Series, SeriesOf, SeriesSink};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
 use crate::pipeline::Select;
-use crate::tracks::{Interner, Key, OTHERS, SliceKeys, TrackTable};
+use crate::tracks::{Interner, Key, OTHERS, TrackTable};
 
 /// At most this many groups are distinguished.
 const MOST_GROUPS: usize = 1 << 16;
@@ -307,12 +305,7 @@ impl FieldValues {
         query: &ValuesQuery,
         options: &Options,
     ) -> Result<Self, Error> {
-        let seen = |of: &AnyRecording| vec![Some(SEEN); of.event_classes().len()];
-        let question = Question {
-            roles: recordings.iter().map(seen).collect(),
-            tracks: &query.tracks,
-            keys: SliceKeys::default(),
-        };
+        let question = Question::of_all(recordings, &query.tracks);
         let by = &query.by;
         let extra = Extra {
             by: (!by.fields.is_empty()).then_some(&by.fields),
@@ -422,12 +415,7 @@ impl FieldValues {
         };
         let ask = |recordings: &[AnyRecording], work: &mut SeriesWork<'_, '_>| {
             work.groups.bind(recordings, None);
-            let seen = |of: &AnyRecording| vec![Some(SEEN); of.event_classes().len()];
-            Ok(Question {
-                roles: recordings.iter().map(seen).collect(),
-                tracks: &query.tracks,
-                keys: SliceKeys::default(),
-            })
+            Ok(Question::of_all(recordings, &query.tracks))
         };
         let (coverage, known) = run_feed(feed, ask, &extra, options, &mut work)?;
         work.to.series.finish();

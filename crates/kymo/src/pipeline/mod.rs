@@ -223,19 +223,23 @@ impl Predicate for Everything {
 
 /// Where the text of a run goes.
 pub trait Output {
-    /// The next part of the text.
+    /// The next part of the text. Without it, none is kept.
     ///
     /// # Errors
     ///
     /// What hinders writing; the run ends.
-    fn text(&mut self, text: &[u8]) -> io::Result<()>;
+    fn text(&mut self, _text: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
 
-    /// Lines for standard error, after the text before them has been handed over.
+    /// Lines for standard error, after the text before them has been handed over. Without it, none are kept.
     ///
     /// # Errors
     ///
     /// What hinders writing; the run ends.
-    fn warning(&mut self, lines: &[u8]) -> io::Result<()>;
+    fn warning(&mut self, _lines: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Damage was met and skipped. `Break` ends the run.
     fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()>;

@@ -1,7 +1,6 @@
 //! Goes through the rows of a recording, in any number of threads, and hands on what they add.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -120,14 +119,6 @@ pub(super) fn run_plan<S: Select>(
 }
 
 impl Output for Met {
-    fn text(&mut self, _text: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn warning(&mut self, _lines: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
     fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
         self.fault(fault.clone());
         ControlFlow::Continue(())

@@ -113,14 +113,6 @@ pub(super) fn run_plan<S: Select>(
 struct Faults<'a>(&'a RefCell<Vec<Arc<FaultReport>>>);
 
 impl Output for Faults<'_> {
-    fn text(&mut self, _text: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn warning(&mut self, _lines: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
     fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
         self.0.borrow_mut().push(Arc::new(fault.clone()));
         ControlFlow::Continue(())

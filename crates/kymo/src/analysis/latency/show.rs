@@ -2,7 +2,7 @@
 
 use super::Latency;
 use crate::analysis::text::{Summary, bar, bound, duration, in_unit, percent, track_json, unit_of};
-use crate::report::{Style, Table, begin_report};
+use crate::report::{Style, Table};
 
 impl Latency {
     /// One object, its durations and times in nanoseconds: `events`, `untimed`,
@@ -12,8 +12,7 @@ impl Latency {
     /// `worst` (each with `latency`, `start`, `end`, `start_track`, `end_track`, `key`) and
     /// `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = begin_report();
-        self.coverage.begin_json(&mut json);
+        let mut json = self.coverage.begin_json();
         for (key, number) in [
             ("starts", self.starts),
             ("ends", self.ends),
@@ -66,9 +65,7 @@ impl Latency {
         if let Some(groups) = &self.groups {
             groups.to_json(&mut json);
         }
-        self.coverage.end_json(&mut json);
-        json.end_object();
-        json.finish()
+        self.coverage.finish_json(json)
     }
 
     /// Counts, percentiles, a histogram and the longest latencies.

@@ -5,7 +5,7 @@ use crate::analysis::breakdown::PERCENTILES;
 use crate::analysis::moments::Drift;
 use crate::analysis::text::{Summary, duration, in_unit, percent, some_in_unit, unit_of};
 use crate::analysis::with_unit;
-use crate::report::{Json, Style, Table, begin_report};
+use crate::report::{Json, Style, Table};
 
 impl Profile {
     /// One object, its durations in nanoseconds: `events`, `untimed`, `discarded_events`, `discarded_packets`,
@@ -14,8 +14,7 @@ impl Profile {
     /// `min`, `p50`, `p95`, `p99`, `max`, `offset`, `slope`, `correlation`, and with a call graph `callers` and `callees`,
     /// each with `key`, `calls`, `self`, `total`) and `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = begin_report();
-        self.coverage.begin_json(&mut json);
+        let mut json = self.coverage.begin_json();
         json.entry("calls", self.count());
         json.entry("self", self.own());
         json.entry("mean", self.mean());
@@ -58,9 +57,7 @@ impl Profile {
         if let Some(groups) = &self.groups {
             groups.to_json(&mut json);
         }
-        self.coverage.end_json(&mut json);
-        json.end_object();
-        json.finish()
+        self.coverage.finish_json(json)
     }
 
     /// For each key the positions of the edges by which it is called, and of those by which it calls.

@@ -1,6 +1,5 @@
 //! Hands the rows of a run to an analysis.
 
-use std::io;
 use std::ops::{ControlFlow, Range};
 
 use kymo_model::{Chunk, Event, Fault, FaultReport, FieldId, Value};
@@ -198,14 +197,6 @@ pub(super) struct Faults<'c> {
 }
 
 impl Output for Faults<'_> {
-    fn text(&mut self, _text: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn warning(&mut self, _lines: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
     fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
         if self.grows && may_be_incomplete(fault.code) {
             return ControlFlow::Continue(());

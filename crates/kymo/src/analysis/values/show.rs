@@ -4,7 +4,7 @@ use super::{FieldValues, ValueGroup};
 use crate::analysis::group::{by_json, joined};
 use crate::analysis::numbers::Numbers;
 use crate::analysis::text::{Summary, bar, percent, track_json};
-use crate::report::{Style, Table, begin_report};
+use crate::report::{Style, Table};
 
 /// Percentiles of values: their keys, and thousandths.
 const PERCENTILES: [(&str, u32); 6] = [
@@ -22,8 +22,7 @@ impl FieldValues {
     /// `text_count`, `distinct`), `outlier_count` and `outliers` (each with `value`, `deviations`, `time`, `event`,
     /// `by` and the keys of its track), `faults`.
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = begin_report();
-        self.coverage.begin_json(&mut json);
+        let mut json = self.coverage.begin_json();
         json.entry("field", self.field.as_bytes());
         json.begin_list("groups");
         for group in &self.groups {
@@ -73,9 +72,7 @@ impl FieldValues {
             json.end_object();
         }
         json.end_list();
-        self.coverage.end_json(&mut json);
-        json.end_object();
-        json.finish()
+        self.coverage.finish_json(json)
     }
 
     /// A summary, a table of groups, a histogram where there is one group, texts, outliers.
