@@ -384,7 +384,7 @@ fn types_are_read_again() {
     // Errors are reported, and the rest is done.
     std::fs::write(&path, "gauge\n").unwrap();
     let reported = it.change("host = 'other'", "");
-    assert!(reported.contains("types.db': line 1: "), "{reported}");
+    assert!(reported.contains("types.db`: line 1: "), "{reported}");
     assert!(reported.contains("was read again"), "{reported}");
     text.ok_put(&format!("PUTVAL h/p/speed-x interval=10 {}:6", time + 1));
     assert_eq!(text.ask("GETVAL h/p/gauge-x"), "1 Value found");

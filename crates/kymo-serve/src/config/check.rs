@@ -9,7 +9,7 @@ use kymo_io::net::Address;
 use kymo_io::reason;
 use nix::unistd::{AccessFlags, Group, access};
 
-use super::Config;
+use super::{Config, Listen};
 use crate::daemon::{self, NOT_SERVED};
 use crate::instance::{check_pid_file, lock_data};
 use crate::network::{Bound, read_keys};
@@ -62,7 +62,8 @@ impl Config {
     /// What is wrong with the files that connections need: tokens, certificates, keys.
     pub(crate) fn check_secrets(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        for (key, listen) in self.spoken() {
+        for (what, listen) in self.spoken() {
+            let (key, _) = self.keys_of(what, listen);
             if let Some(path) = &listen.token_file
                 && let Err(problem) = Tokens::read(path)
             {
@@ -76,6 +77,18 @@ impl Config {
             }
         }
         problems
+    }
+}
+
+impl Config {
+    /// The table and the key that say where something is spoken.
+    fn keys_of(&self, what: &'static str, listen: &Listen) -> (&'static str, &'static str) {
+        match what {
+            "rrdcached" if !std::ptr::eq(listen, &self.rrdcached) => ("rrdcached.socket", "listen"),
+            "unixsock" => ("collectd.unixsock", "listen"),
+            "influx-lines" => ("influx", "lines"),
+            what => (what, "listen"),
+        }
     }
 }
 
@@ -151,17 +164,18 @@ impl<'c> Check<'c> {
 
     /// Where clients connect.
     fn listens(&mut self) {
-        for (key, listen) in self.config.spoken() {
+        for (what, listen) in self.config.spoken() {
+            let (table, key) = self.config.keys_of(what, listen);
             if let Some(name) = &listen.access.group
                 && !matches!(Group::from_name(name), Ok(Some(_)))
             {
                 let problem = format!("the group `{name}` does not exist");
-                self.add(&format!("{key}.group"), Some(problem));
+                self.add(&format!("{table}.group"), Some(problem));
             }
             for address in &listen.addresses {
                 let problem = self.bind(address);
                 let problem = problem.map(|problem| format!("{address}: {problem}"));
-                self.add(&format!("{key}.listen"), problem);
+                self.add(&format!("{table}.{key}"), problem);
             }
         }
     }
@@ -397,6 +411,14 @@ mod tests {
             (
                 "[rrdcached]\nlisten = '/DIR/s'\n[query]\nlisten = '/DIR/s'",
                 &["`query.listen`: unix:/DIR/s: it is specified twice"],
+            ),
+            (
+                "[query]\nlisten = '/DIR/q'\n[[rrdcached.socket]]\nlisten = '/DIR/q'\ncommands = 'read'",
+                &["`rrdcached.socket.listen`: unix:/DIR/q: it is specified twice"],
+            ),
+            (
+                "[query]\nlisten = '/DIR/i'\n[influx]\nlines = 'unix:/DIR/i'",
+                &["`influx.lines`: unix:/DIR/i: it is specified twice"],
             ),
             (
                 "[statsd]\nlisten = 'unixgram:/DIR/s'\n[query]\nlisten = '/DIR/s'",
