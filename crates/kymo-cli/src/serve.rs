@@ -4,6 +4,7 @@ use kymo::explain;
 use kymo_collectd::network::Security;
 use kymo_io::net::Address;
 use kymo_serve::config::Config;
+use kymo_serve::log::{Level, LogFormat, LogOptions, StandardError};
 use kymo_serve::network::Listen;
 use kymo_serve::{conf, csv, daemon, journal};
 
@@ -13,8 +14,20 @@ use crate::terminal::{Failure, Outcome, Terminal};
 /// Serves until a signal ends it.
 pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure> {
     // Errors in the configuration are reported before anything is done.
-    let config =
-        configuration(args).map_err(|problem| Failure::Usage(format!("error: {problem}")))?;
+    let config = match configuration(args) {
+        Ok(config) => config,
+        Err(problem) if serves(args) && args.log_format == Some(LogFormat::Json) => {
+            // What reads the messages reads this one, too.
+            let format = LogFormat::Json;
+            StandardError::new(LogOptions {
+                format,
+                ..LogOptions::default()
+            })
+            .write(Level::Error, &problem);
+            return Ok(Outcome::Usage);
+        }
+        Err(problem) => return Err(Failure::Usage(format!("error: {problem}"))),
+    };
     if args.check {
         return check(&config, terminal);
     }
@@ -31,21 +44,31 @@ pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure>
         terminal.write(text.as_bytes())?;
         return Ok(Outcome::Good);
     }
-    let log = config.log.to_standard_error();
-    match daemon::run(config, &|| configuration(args), &log) {
+    let messages = StandardError::new(config.log);
+    let format = config.log.format;
+    match daemon::run(config, &|| configuration(args), &messages) {
         Ok(()) => Ok(Outcome::Good),
         Err(problem) => {
-            terminal.error(problem);
+            match format {
+                LogFormat::Text => terminal.error(problem),
+                LogFormat::Json => messages.write(Level::Error, &problem),
+            }
             Err(Failure::Unreadable)
         }
     }
 }
 
+/// Whether this is the daemon, and not one of the questions about its configuration.
+fn serves(args: &Serve) -> bool {
+    !args.check && !args.print_config && args.explain.is_empty()
+}
+
 /// Reports what would keep the daemon from beginning.
 fn check(config: &Config, terminal: &Terminal) -> Result<Outcome, Failure> {
     match config.check() {
-        Ok(()) => {
-            terminal.write(b"the configuration is good\n")?;
+        Ok(notes) => {
+            let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+            terminal.write(format!("{notes}the configuration is good\n").as_bytes())?;
             Ok(Outcome::Good)
         }
         Err(problems) => {

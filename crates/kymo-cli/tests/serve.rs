@@ -470,7 +470,7 @@ fn what_is_wrong_is_reported_before_it_begins() {
         (
             &["--config", "wrong.toml"][..],
             2,
-            "'wrong.toml': line 2, column 1: found `x`",
+            "`wrong.toml`: line 2, column 1: found `x`",
         ),
         (
             &["--config", "none.toml"],
@@ -504,6 +504,36 @@ fn what_is_wrong_is_reported_before_it_begins() {
         assert_eq!(found, Some(code), "{words:?} {reported}");
         assert!(reported.contains(text), "{words:?} {reported}");
     }
+    // A program that reads JSON reads the last message, too.
+    for (words, code, message, hint) in [
+        (
+            &["--data", "data", "--log-format", "json"][..],
+            3,
+            "no address to listen at",
+            "set `rrdcached.listen`",
+        ),
+        (
+            &["--data", "wrong.toml", "--log-format", "json"],
+            2,
+            "`wrong.toml` is not a directory",
+            "`--data` is the directory with the databases",
+        ),
+    ] {
+        let (found, reported) = run(words);
+        assert_eq!(found, Some(code), "{words:?} {reported}");
+        let last: serde_json::Value =
+            serde_json::from_str(reported.lines().last().unwrap()).unwrap();
+        assert_eq!(last["level"], "error");
+        assert_eq!(last["message"], message);
+        assert!(last["hint"].as_str().unwrap().starts_with(hint), "{last}");
+    }
+    // A check finds what a start would.
+    let (code, reported) = run(&["--data", "data", "--check"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        reported.contains("error: no address to listen at\nhint: "),
+        "{reported}"
+    );
     // Two use neither one directory nor one journal.
     let words = [&WORDS[..], &["--journal", "journal"]].concat();
     let _daemon = Daemon::begin(directory.path(), &words);
@@ -520,5 +550,5 @@ fn what_is_wrong_is_reported_before_it_begins() {
     std::fs::create_dir_all(directory.path().join("other/kymo.journal.5")).unwrap();
     let (code, reported) = run(&["--data", "other-data", "--journal", "other"]);
     assert_eq!(code, Some(3), "{reported}");
-    assert!(reported.contains("'other/kymo.journal.5': "), "{reported}");
+    assert!(reported.contains("`other/kymo.journal.5`: "), "{reported}");
 }

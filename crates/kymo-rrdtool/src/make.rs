@@ -17,8 +17,10 @@ use crate::{Failure, Session};
 /// What becomes of a file that is there when a new one is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Existing {
-    /// The new one takes its place.
+    /// The new one takes its place, also that of a symbolic link.
     Replaced,
+    /// The same, but a symbolic link stays, and the file that it leads to is replaced.
+    Overwritten,
     /// It stays, and there is none.
     Stays,
 }
@@ -74,12 +76,17 @@ fn write_with(
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), Failure> {
     let path = path(word);
-    let is_there = path.symlink_metadata().is_ok_and(|there| there.is_file());
+    let follow = existing == Existing::Overwritten;
+    let there = match follow {
+        true => path.metadata(),
+        false => path.symlink_metadata(),
+    };
+    let is_there = there.is_ok_and(|there| there.is_file());
     let how = Replace {
         like: is_there.then_some(&*path),
         modified: false,
-        // A link is replaced: where others may write too, it leads to files that are not theirs.
-        follow: false,
+        // As rrdtool does, a link is replaced: where others may write too, it leads to files that are not theirs.
+        follow,
         // A new file replaces nothing, so nothing can be lost, unless a program relies on its existence.
         sync: is_there || session.durable,
         keep: existing == Existing::Stays,

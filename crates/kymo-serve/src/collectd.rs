@@ -12,6 +12,7 @@ use kymo_time::CdTime;
 
 use crate::config;
 use crate::daemon::Source;
+use crate::expire::ExpiredPaths;
 use crate::forward::{self, Forwarder};
 use crate::ingest::{self, Databases, Ingest};
 use crate::listen::{Server, Socket};
@@ -273,6 +274,10 @@ impl Source for Collectd {
         page.connections("unixsock", self.server.connections());
     }
 
+    fn expired(&self, paths: &ExpiredPaths) {
+        self.ingest.expired(paths);
+    }
+
     fn flush(&self) {
         // It reports what it cannot write.
         let _ = self.ingest.flush(None);
@@ -337,7 +342,7 @@ fn count(page: &mut Page, ingest: &Ingest) {
 }
 
 /// The types of all files; later ones replace those of the same name.
-fn types(paths: &[PathBuf]) -> Result<Option<TypesDb>, String> {
+pub(crate) fn types(paths: &[PathBuf]) -> Result<Option<TypesDb>, String> {
     let usual = [PathBuf::from(TYPES_DB)];
     let paths = match paths.is_empty() {
         true if Path::new(TYPES_DB).exists() => &usual[..],
@@ -348,10 +353,10 @@ fn types(paths: &[PathBuf]) -> Result<Option<TypesDb>, String> {
     for path in paths {
         let shown = path.display();
         let text = std::fs::read_to_string(path);
-        let text = text.map_err(|error| format!("'{shown}': {}", reason(&error)))?;
+        let text = text.map_err(|error| format!("`{shown}`: {}", reason(&error)))?;
         types
             .add(&text)
-            .map_err(|error| format!("'{shown}': {error}"))?;
+            .map_err(|error| format!("`{shown}`: {error}"))?;
     }
     Ok(Some(types))
 }

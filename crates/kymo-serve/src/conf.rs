@@ -45,7 +45,7 @@ pub fn read_with(
 ) -> Result<Vec<String>, String> {
     let name = path.display().to_string();
     let text = file(path);
-    let text = text.map_err(|error| format!("'{name}': {}", reason(&error)))?;
+    let text = text.map_err(|error| format!("`{name}`: {}", reason(&error)))?;
     parse(&text, &name, options)
 }
 

@@ -1,7 +1,9 @@
 //! Databases of series that have stopped, which are removed by rule.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,24 +41,39 @@ pub struct Expiry {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-#[derive(Debug)]
+/// Paths of databases that were removed, as the store has them.
+pub type ExpiredPaths = BTreeSet<Vec<u8>>;
+
 struct Shared {
     store: Arc<Store>,
+    /// Reports what was removed to those who count it.
+    report: Box<dyn Fn(&ExpiredPaths) + Send + Sync>,
     rules: Mutex<Vec<ExpireRule>>,
     ends: Mutex<bool>,
     changed: Condvar,
     expired: AtomicU64,
 }
 
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
 impl Expiry {
-    /// Begins to remove databases.
+    /// Begins to remove databases, and calls `report` with the paths of those that were removed.
     ///
     /// # Errors
     ///
     /// Those of starting a thread.
-    pub fn start(store: &Arc<Store>, rules: &[ExpireRule]) -> io::Result<Self> {
+    pub(crate) fn start(
+        store: &Arc<Store>,
+        rules: &[ExpireRule],
+        report: impl Fn(&ExpiredPaths) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             store: Arc::clone(store),
+            report: Box::new(report),
             rules: Mutex::new(rules.to_vec()),
             ends: Mutex::new(false),
             changed: Condvar::new(),
@@ -140,6 +157,7 @@ impl Shared {
             files.entry(&*entry.path).or_default().push(entry);
         }
         let mut removed: BTreeMap<&str, (u64, String)> = BTreeMap::new();
+        let mut expired = ExpiredPaths::new();
         for (path, entries) in files {
             if *lock(&self.ends) {
                 break;
@@ -170,6 +188,7 @@ impl Shared {
                     let shown = String::from_utf8_lossy(path).into_owned();
                     let count = removed.entry(&rule.name).or_insert((0, shown));
                     count.0 += 1;
+                    expired.insert(path.to_vec());
                 }
                 Ok(false) => {}
                 Err(error) => (self.store.options().log)(
@@ -183,6 +202,7 @@ impl Shared {
                 ),
             }
         }
+        self.give_back(&expired);
         for (rule, (count, first)) in removed {
             (self.store.options().log)(
                 Level::Info,
@@ -191,6 +211,37 @@ impl Shared {
                 ),
             );
         }
+    }
+}
+
+impl Shared {
+    /// Forgets the names of databases that were removed, and reports these.
+    fn give_back(&self, expired: &ExpiredPaths) {
+        if expired.is_empty() {
+            return;
+        }
+        let base = &self.store.options().base;
+        let relative = |path: &[u8]| -> Option<Vec<u8>> {
+            let path = path_of(path).strip_prefix(base).ok()?;
+            Some(path.as_os_str().as_bytes().to_vec())
+        };
+        let relative = expired.iter().filter_map(|path| relative(path));
+        // A series that came meanwhile, and whose database is not yet there, claims its path again behind this.
+        let removed = self
+            .store
+            .index()
+            .remove(relative, |path| !path_of(&self.store.path(path)).exists());
+        if let Err(error) = removed {
+            (self.store.options().log)(
+                Level::Warning,
+                &format!(
+                    "the names of databases that were removed stay in `{}`: {}",
+                    base.join(crate::series_index::FILE).display(),
+                    kymo_io::reason(&error)
+                ),
+            );
+        }
+        (self.report)(expired);
     }
 }
 
@@ -278,8 +329,11 @@ mod tests {
         std::fs::copy(base.join("ci/a/gone.rrd"), outside.join("far.rrd")).unwrap();
         age(&outside.join("far.rrd"), 5000);
         std::os::unix::fs::symlink(&outside, base.join("ci/linked")).unwrap();
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let report = Arc::clone(&reported);
         let shared = Shared {
             store: Arc::clone(&store),
+            report: Box::new(move |paths| lock(&report).push(paths.clone())),
             rules: Mutex::default(),
             ends: Mutex::default(),
             changed: Condvar::new(),
@@ -299,6 +353,8 @@ mod tests {
         assert!(there("ci/late.rrd") && there("ci/new.rrd") && there("web/old.rrd"));
         assert!(there("link.rrd") && outside.join("far.rrd").exists());
         assert_eq!(shared.expired.load(Relaxed), 1);
+        let expected = ExpiredPaths::from([store.path(b"ci/a/gone.rrd")]);
+        assert_eq!(*lock(&reported), [expected]);
         // When it was written, it is old, too.
         store.flush(&late);
         age(&base.join("ci/late.rrd"), 4000);

@@ -1,13 +1,13 @@
 //! A small server of HTTP/1: requests with their bodies, and answers.
 
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use kymo_io::net::response_head;
 
 use crate::listen::{FIRST_BYTE, Stream, TimedStream};
-use crate::tokens::Tokens;
+use crate::tokens::{Allowed, TokenFile};
 
 /// The largest head, in bytes.
 const MOST_HEAD: usize = 64 << 10;
@@ -389,26 +389,30 @@ impl HttpAnswer {
     }
 }
 
-/// Answers the requests of a connection until it ends. If there is a file of tokens, requests must have one of them.
+/// Answers the requests of a connection until it ends. If there is a file of tokens, requests must have one of them;
+/// which file that is may change from one request to the next.
 pub(crate) fn serve(
     mut stream: Stream,
     limits: &Limits,
-    token_file: Option<&Path>,
+    token_file: &dyn Fn() -> Option<PathBuf>,
     answer: &mut dyn FnMut(HttpRequest) -> HttpAnswer,
 ) {
     let mut bytes = Vec::new();
-    // It is read for each connection: tokens come and go without another configuration. Without a file nobody has one.
-    let read = token_file.map(Tokens::read);
-    let lacks_tokens = matches!(read, Some(Err(_)));
-    let tokens = read.map(Result::unwrap_or_default);
+    let mut tokens = TokenFile::default();
+    let mut allow = |authorization: &str| match tokens.allow(token_file(), authorization) {
+        Allowed::Yes => Ok(()),
+        Allowed::No => Err(401),
+        Allowed::Unknown => Err(503),
+    };
     let mut is_first = true;
     // Who is gone, or too slow, needs no answer.
-    while let Some(request) = next(&mut stream, limits, tokens.as_ref(), is_first, &mut bytes) {
+    while let Some(request) = next(&mut stream, limits, &mut allow, is_first, &mut bytes) {
         is_first = false;
         let is_head = matches!(&request, Ok((request, _)) if request.method == Method::Head);
+        let is_read = request.is_ok();
         let (answer, keeps) = match request {
             Ok((request, keeps)) => (answer(request), keeps && !stream.is_cut()),
-            Err(401) if lacks_tokens => (HttpAnswer::text(503, NO_TOKENS), false),
+            Err(503) => (HttpAnswer::text(503, NO_TOKENS), false),
             Err(status) => {
                 let mut answer = HttpAnswer::text(status, &explain(status, limits));
                 if status == 401 {
@@ -419,7 +423,14 @@ pub(crate) fn serve(
                 (answer, false)
             }
         };
-        if answer.send(&mut stream, keeps, is_head).is_err() || !keeps {
+        if answer.send(&mut stream, keeps, is_head).is_err() {
+            return;
+        }
+        if !keeps {
+            // The rest of the request is on its way, or another one.
+            if !is_read || !bytes.is_empty() {
+                stream.close_after_answer();
+            }
             return;
         }
     }
@@ -446,7 +457,7 @@ fn explain(status: u16, limits: &Limits) -> String {
 fn next(
     stream: &mut Stream,
     limits: &Limits,
-    tokens: Option<&Tokens>,
+    allow: &mut dyn FnMut(&str) -> Result<(), u16>,
     is_first: bool,
     bytes: &mut Vec<u8>,
 ) -> Option<Result<(HttpRequest, bool), u16>> {
@@ -469,9 +480,9 @@ fn next(
         read(stream, bytes, end)?;
     };
     bytes.drain(..length);
-    // Nothing is read of a body that nobody may send.
-    if tokens.is_some_and(|it| !it.allow(&head.authorization)) {
-        return Some(Err(401));
+    // Nothing is kept of a body that nobody may send.
+    if let Err(status) = allow(&head.authorization) {
+        return Some(Err(status));
     }
     let end = Instant::now() + limits.time;
     if head.expects_continue && bytes.is_empty() {
@@ -559,6 +570,79 @@ mod tests {
         }
         assert_eq!(parse_head(b"GET / HT", &limits), Ok(None));
         assert_eq!(decode(b"%zz%4", false), "%zz%4");
+    }
+
+    /// If a connection is closed with bytes that were not read, it is reset, and the answer is lost.
+    #[test]
+    fn answers_come_before_the_bodies_are_read() {
+        let limits = Limits {
+            body: 1 << 20,
+            ..Limits::default()
+        };
+        let directory = tempfile::tempdir().unwrap();
+        let tokens = directory.path().join("tokens");
+        std::fs::write(&tokens, "secret").unwrap();
+        for (header, length, status) in [
+            ("", 1_usize << 20, "401"),
+            ("Authorization: Bearer secret\r\n", 8 << 20, "413"),
+            (
+                "Authorization: Bearer secret\r\nExpect: x\r\n",
+                1 << 20,
+                "417",
+            ),
+        ] {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let stream = Stream::of_tcp(listener.accept().unwrap().0);
+            let tokens = tokens.clone();
+            let server = std::thread::spawn(move || {
+                let token_file = || Some(tokens.clone());
+                serve(stream, &limits, &token_file, &mut |_| {
+                    HttpAnswer::text(200, "taken\n")
+                });
+            });
+            let head = format!("POST /write HTTP/1.1\r\n{header}Content-Length: {length}\r\n\r\n");
+            client.write_all(head.as_bytes()).unwrap();
+            // The answer is there before the body.
+            let mut begin = [0; 12];
+            client.read_exact(&mut begin).unwrap();
+            assert_eq!(
+                std::str::from_utf8(&begin).unwrap(),
+                format!("HTTP/1.1 {status}")
+            );
+            client.write_all(&vec![b'x'; length]).unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).unwrap();
+            assert!(answer.contains("\r\n\r\n"), "{answer}");
+            drop(client);
+            server.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn tokens_are_those_of_the_file_at_each_request() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tokens");
+        std::fs::write(&path, "old").unwrap();
+        let (stream, mut client) = Stream::pair().unwrap();
+        let file = path.clone();
+        let server = std::thread::spawn(move || {
+            let token_file = || Some(file.clone());
+            serve(stream, &Limits::default(), &token_file, &mut |_| {
+                HttpAnswer::text(204, "")
+            });
+        });
+        let request = b"GET / HTTP/1.1\r\nAuthorization: Bearer old\r\n\r\n";
+        for status in ["204", "401"] {
+            client.write_all(request).unwrap();
+            let mut answer = vec![0; 1 << 12];
+            let length = client.read(&mut answer).unwrap();
+            let expected = format!("HTTP/1.1 {status} ");
+            assert!(answer[..length].starts_with(expected.as_bytes()));
+            std::fs::write(&path, "another").unwrap();
+        }
+        drop(client);
+        server.join().unwrap();
     }
 
     #[test]

@@ -9,8 +9,8 @@ use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
-/// Locks a directory of databases: another daemon would not know of the updates that this one has in memory. `None` if
-/// Locks a directory of databases: another daemon would not know of updates in the memory of this one. `None` if
+/// Locks a directory of databases: another daemon would not know of updates in the memory of this one. `None` if it
+/// cannot be opened.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub(crate) fn lock_data(directory: &Path) -> Result<Option<File>, String> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Err(format!(
-            "'{}': another kymo serve uses this directory",
+            "`{}`: another kymo serve uses this directory",
             directory.display()
         )),
         Err(TryLockError::Error(_)) => Ok(None),
@@ -45,23 +45,11 @@ impl PidFile {
     /// If it is, or cannot be written, as a message.
     pub(crate) fn write(path: &Path) -> Result<Self, String> {
         let shown = path.display();
-        let failed = |error: io::Error| format!("'{shown}': {}", reason(&error));
+        let failed = |error: io::Error| format!("`{shown}`: {}", reason(&error));
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(failed)?;
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            return Err(format!(
-                "'{shown}': another kymo serve runs with this pid file"
-            ));
-        }
-        let mut text = String::new();
-        // What is not text is not a number either.
-        let _ = (&file).take(32).read_to_string(&mut text);
-        if let Some(process) = text.trim().parse().ok().filter(|it| is_daemon(*it)) {
-            return Err(format!(
-                "'{shown}': process {process}, of which this is the pid file, is running"
-            ));
-        }
+        lock_pid_file(&file, path)?;
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(text_of_this().as_bytes()))
@@ -70,6 +58,38 @@ impl PidFile {
             path: path.to_owned(),
             _file: file,
         })
+    }
+}
+
+/// Finds out whether a pid file could be written. Nothing is created.
+///
+/// # Errors
+///
+/// If it is that of another daemon that runs, or cannot be opened, as a message.
+pub(crate) fn check_pid_file(path: &Path) -> Result<(), String> {
+    match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => lock_pid_file(&file, path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(format!("`{}`: {}", path.display(), reason(&error))),
+    }
+}
+
+/// Locks a pid file, unless it is that of another daemon that runs.
+fn lock_pid_file(file: &File, path: &Path) -> Result<(), String> {
+    let shown = path.display();
+    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        return Err(format!(
+            "`{shown}`: another kymo serve runs with this pid file"
+        ));
+    }
+    let mut text = String::new();
+    // What is not text is not a number either.
+    let _ = file.take(32).read_to_string(&mut text);
+    match text.trim().parse().ok().filter(|it| is_daemon(*it)) {
+        Some(process) => Err(format!(
+            "`{shown}`: process {process}, of which this is the pid file, is running"
+        )),
+        None => Ok(()),
     }
 }
 
@@ -114,7 +134,7 @@ mod tests {
         let shown = path.display();
         assert_eq!(
             problem,
-            format!("'{shown}': another kymo serve runs with this pid file")
+            format!("`{shown}`: another kymo serve runs with this pid file")
         );
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text_of_this());
         drop(file);
@@ -140,7 +160,7 @@ mod tests {
         let shown = directory.path().display();
         assert_eq!(
             problem,
-            format!("'{shown}': another kymo serve uses this directory")
+            format!("`{shown}`: another kymo serve uses this directory")
         );
         drop(lock);
         assert!(lock_data(directory.path()).unwrap().is_some());

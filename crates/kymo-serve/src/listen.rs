@@ -10,16 +10,16 @@ use std::fs::Permissions;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kymo_io::net::Address;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd::Group;
+use nix::unistd::{Group, getegid};
 
 use activity::Activity;
 pub(crate) use activity::Peer;
@@ -28,6 +28,10 @@ pub(crate) use timed::TimedStream;
 
 /// A connection that has sent nothing is closed after this.
 pub(crate) const FIRST_BYTE: Duration = Duration::from_secs(60);
+
+/// So many bytes are discarded, and for so long, of a request that was answered before it was read.
+const MOST_LAST_BYTES: usize = 64 << 20;
+const LAST_BYTES_TIME: Duration = Duration::from_secs(3);
 
 /// A socket that listens.
 #[derive(Debug)]
@@ -74,16 +78,33 @@ impl Access {
     ///
     /// A group that does not exist; those of the system.
     pub(crate) fn give(&self, path: &Path) -> io::Result<()> {
-        if let Some(name) = &self.group {
-            let group = Group::from_name(name)?.ok_or_else(|| {
-                io::Error::new(
-                    io::ErrorKind::NotFound,
-                    format!("the group `{name}` does not exist"),
-                )
-            })?;
-            std::os::unix::fs::chown(path, None, Some(group.gid.as_raw()))?;
+        let group = match &self.group {
+            Some(name) => {
+                let group = Group::from_name(name)?.ok_or_else(|| {
+                    io::Error::new(
+                        io::ErrorKind::NotFound,
+                        format!("the group `{name}` does not exist"),
+                    )
+                })?;
+                group.gid.as_raw()
+            }
+            None => group_of_new(path),
+        };
+        if path.symlink_metadata()?.gid() != group {
+            std::os::unix::fs::chown(path, None, Some(group))?;
         }
         std::fs::set_permissions(path, Permissions::from_mode(self.mode))
+    }
+}
+
+/// The group that a new file at a path gets: that of its directory if this hands its group on, or of the process.
+fn group_of_new(path: &Path) -> u32 {
+    const SETGID: u32 = 0o2000;
+    let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new(".")).metadata();
+    match parent {
+        Ok(parent) if parent.mode() & SETGID != 0 => parent.gid(),
+        _ => getegid().as_raw(),
     }
 }
 
@@ -225,6 +246,10 @@ pub struct Stream {
     activity: Arc<Activity>,
     /// How long reading may take once something has come, if that is another time than before.
     idle_timeout: Option<Duration>,
+    /// How long it may take until a line has come as a whole, if it is one of lines.
+    line_timeout: Option<Duration>,
+    /// How long was waited for the line at hand.
+    waited: Duration,
 }
 
 #[derive(Debug)]
@@ -255,7 +280,15 @@ impl Stream {
             is_cut: Arc::default(),
             activity: Arc::default(),
             idle_timeout: None,
+            line_timeout: None,
+            waited: Duration::ZERO,
         }
+    }
+
+    /// A connection of TCP.
+    #[cfg(test)]
+    pub(crate) fn of_tcp(stream: TcpStream) -> Self {
+        Self::new(Wire::Tcp(stream), "tcp")
     }
 
     /// A connection without a socket to listen at, and its other end.
@@ -325,13 +358,15 @@ impl Stream {
         }
     }
 
-    /// Has reading fail if nothing has come for this long, or nothing at all within 60 seconds.
+    /// Has reading fail if no line has ended for this long, however its bytes come, or nothing at all has come within
+    /// 60 seconds. Times in which nobody reads do not count.
     ///
     /// # Errors
     ///
     /// Those of the system.
     pub fn set_idle_timeout(&mut self, timeout: Duration) -> io::Result<()> {
         self.idle_timeout = Some(timeout);
+        self.line_timeout = Some(timeout);
         self.set_read_patience(timeout.min(FIRST_BYTE))
     }
 
@@ -347,7 +382,46 @@ impl Stream {
             is_cut: Arc::clone(&self.is_cut),
             activity: Arc::clone(&self.activity),
             idle_timeout: None,
+            line_timeout: None,
+            waited: Duration::ZERO,
         })
+    }
+
+    /// Notes what was read since some time, and fails if the line at hand does not end.
+    fn check_line(&mut self, since: Instant, bytes: &[u8]) -> io::Result<()> {
+        let Some(timeout) = self.line_timeout else {
+            return Ok(());
+        };
+        if memchr::memchr(b'\n', bytes).is_some() {
+            self.waited = Duration::ZERO;
+            return Ok(());
+        }
+        self.waited += since.elapsed();
+        match self.waited > timeout {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends a connection whose client may still send: says that nothing more is answered, and discards what comes, up to
+    /// a bound. If it was closed with bytes that nobody has read, the system would reset it, and the client might never
+    /// see the answer.
+    pub(crate) fn close_after_answer(&mut self) {
+        #[cfg(feature = "tls")]
+        if let Wire::Tls(stream) = &mut self.wire {
+            stream.end_writing();
+        }
+        self.shutdown(Shutdown::Write);
+        let end = Instant::now() + LAST_BYTES_TIME;
+        let mut buffer = vec![0; 1 << 16];
+        let mut rest = MOST_LAST_BYTES;
+        while rest > 0 {
+            let mut timed = TimedStream { stream: self, end };
+            match timed.read(&mut buffer) {
+                Ok(0) | Err(_) => return,
+                Ok(count) => rest = rest.saturating_sub(count),
+            }
+        }
     }
 
     fn shutdown(&self, how: Shutdown) {
@@ -362,6 +436,7 @@ impl Stream {
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.activity.begin_reading();
+        let since = Instant::now();
         let read = match &mut self.wire {
             Wire::Unix(stream) => stream.read(buffer),
             Wire::Tcp(stream) => stream.read(buffer),
@@ -375,6 +450,7 @@ impl Read for Stream {
         {
             self.set_read_patience(timeout)?;
         }
+        self.check_line(since, &buffer[..count])?;
         read
     }
 }
@@ -471,6 +547,57 @@ mod tests {
         assert!(!path.exists());
         std::fs::write(path, "no socket").unwrap();
         assert!(Socket::bind(&address, &Access::mode(0o600)).is_err());
+    }
+
+    /// Bytes that end no line do not hold a connection, and lines do as long as they come.
+    #[test]
+    fn lines_that_drip_end_connections() {
+        let (mut stream, mut client) = Stream::pair().unwrap();
+        let timeout = Duration::from_millis(200);
+        stream.set_idle_timeout(timeout).unwrap();
+        let sender = std::thread::spawn(move || {
+            for byte in (0..).map(|number| if number < 100 { b'\n' } else { b'x' }) {
+                if client.write_all(&[byte]).is_err() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let begun = Instant::now();
+        let mut lines = 0;
+        let error = loop {
+            let mut byte = [0];
+            match stream.read(&mut byte) {
+                Ok(_) => lines += usize::from(byte == *b"\n"),
+                Err(error) => break error,
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30));
+        };
+        assert_eq!((lines, error.kind()), (100, io::ErrorKind::TimedOut));
+        drop(stream);
+        sender.join().unwrap();
+    }
+
+    /// Without a group, a file has that of a new one, also if it had another before.
+    #[test]
+    fn groups_are_given_and_taken_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = Address::Unix(directory.path().join("sock"));
+        let socket = Socket::bind(&address, &Access::mode(0o600)).unwrap();
+        let path = directory.path().join("sock");
+        let own = path.metadata().unwrap().gid();
+        // Only a privileged user may give files to any group.
+        let Some(other) = Group::from_name("daemon")
+            .unwrap()
+            .filter(|_| nix::unistd::geteuid().is_root())
+        else {
+            return;
+        };
+        let group = Some("daemon".to_owned());
+        socket.set_access(&Access { mode: 0o660, group }).unwrap();
+        assert_eq!(path.metadata().unwrap().gid(), other.gid.as_raw());
+        socket.set_access(&Access::mode(0o660)).unwrap();
+        assert_eq!(path.metadata().unwrap().gid(), own);
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! Messages for people: their levels, and the forms in which they are written.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use kymo_text::Line;
+
+use crate::sync::lock;
 
 /// How much a message matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +58,7 @@ pub enum LogFormat {
     /// For people: `kymo serve: warning: TEXT`.
     #[default]
     Text,
-    /// An object of JSON with `time`, `level` and `message` in each line.
+    /// An object of JSON with `time`, `level`, `message` and, if there is one, `hint` in each line.
     Json,
 }
 
@@ -76,7 +79,9 @@ impl LogFormat {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 
-    /// The line of a message of now, with its end.
+    /// The line of a message of now, with its end. A hint follows the message on a line that begins with `hint: `.
+    /// Characters that a terminal obeys instead of showing them are escaped; lines of a text after the first are
+    /// indented, so that none looks like another message.
     pub fn line(self, level: Level, text: &str) -> Vec<u8> {
         match self {
             Self::Text => {
@@ -84,19 +89,72 @@ impl LogFormat {
                     Level::Info => String::new(),
                     level => format!("{level}: "),
                 };
-                format!("kymo serve: {level}{text}\n").into_bytes()
+                let lines: Vec<_> = text.lines().map(escaped).collect();
+                format!("kymo serve: {level}{}\n", lines.join("\n  ")).into_bytes()
             }
             Self::Json => {
                 let now = jiff::Timestamp::now();
                 let mut line = Line::new();
                 line.push(format!("{{\"time\":\"{now:.6}\",\"level\":\"{level}\",").as_bytes());
+                let (message, hint) = match text.split_once("\nhint: ") {
+                    Some((message, hint)) => (message, Some(hint)),
+                    None => (text, None),
+                };
                 line.push(b"\"message\":");
-                line.json_string(text.as_bytes());
+                json_string(&mut line, message);
+                if let Some(hint) = hint {
+                    line.push(b",\"hint\":");
+                    json_string(&mut line, hint);
+                }
                 line.push(b"}\n");
                 line.as_bytes().to_vec()
             }
         }
     }
+}
+
+/// Whether a character is one that terminals obey instead of showing it: a control character, or one that changes the
+/// direction or the lines of a text.
+fn is_obeyed(char: char) -> bool {
+    char.is_control()
+        || matches!(
+            char,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
+        )
+}
+
+/// A text of others, such as a name that a client has sent, in which nothing is left that a terminal would obey: it is
+/// escaped as `\x1b` or `\u{202e}`.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for char in text.chars() {
+        match (is_obeyed(char), u32::from(char)) {
+            (false, _) => safe.push(char),
+            (true, number @ ..=0xff) => safe += &format!("\\x{number:02x}"),
+            (true, number) => safe += &format!("\\u{{{number:x}}}"),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Writes a string of JSON, in which all that terminals obey is escaped, too.
+fn json_string(line: &mut Line, text: &str) {
+    line.push(b"\"");
+    for part in text.split_inclusive(is_obeyed) {
+        let obeyed = part.chars().next_back().filter(|it| is_obeyed(*it));
+        let plain = obeyed.map_or(part, |it| &part[..part.len() - it.len_utf8()]);
+        line.json_text(plain.as_bytes());
+        match obeyed {
+            Some(char @ '\0'..'\x7f') => line.json_text(char.encode_utf8(&mut [0; 4]).as_bytes()),
+            // None of them takes more than four digits.
+            Some(char) => line.push(format!("\\u{:04x}", u32::from(char)).as_bytes()),
+            None => {}
+        }
+    }
+    line.push(b"\"");
 }
 
 /// Which messages are written, and how.
@@ -117,16 +175,35 @@ impl Default for LogOptions {
     }
 }
 
-impl LogOptions {
-    /// Writes messages to standard error.
-    pub fn to_standard_error(self) -> Log {
+/// Messages on standard error, by options that can change.
+#[derive(Clone, Debug, Default)]
+pub struct StandardError(Arc<Mutex<LogOptions>>);
+
+impl StandardError {
+    /// Writes messages as these options say.
+    pub fn new(options: LogOptions) -> Self {
+        Self(Arc::new(Mutex::new(options)))
+    }
+
+    /// Writes messages from now on as other options say.
+    pub fn change(&self, options: LogOptions) {
+        *lock(&self.0) = options;
+    }
+
+    /// What takes the messages.
+    pub fn log(&self) -> Log {
+        let of = self.clone();
+        Arc::new(move |level, text| of.write(level, text))
+    }
+
+    /// Writes a message, if it matters enough.
+    pub fn write(&self, level: Level, text: &str) {
         use std::io::Write as _;
-        Arc::new(move |level, text| {
-            if level <= self.level {
-                // Nobody can be told that messages are not seen.
-                let _ = std::io::stderr().write_all(&self.format.line(level, text));
-            }
-        })
+        let options = *lock(&self.0);
+        if level <= options.level {
+            // Nobody can be notified that messages are not seen.
+            let _ = std::io::stderr().write_all(&options.format.line(level, text));
+        }
     }
 }
 
@@ -146,6 +223,34 @@ mod tests {
         let time = value["time"].as_str().unwrap();
         assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
         assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+    }
+
+    #[test]
+    fn hints_are_apart() {
+        let text = "`a` is not a directory\nhint: `--data` is one";
+        let line = LogFormat::Json.line(Level::Error, text);
+        let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
+        assert_eq!(value["message"], "`a` is not a directory");
+        assert_eq!(value["hint"], "`--data` is one");
+        assert_eq!(value.as_object().unwrap().len(), 4);
+        let line = LogFormat::Text.line(Level::Error, text);
+        let expected = "kymo serve: error: `a` is not a directory\n  hint: `--data` is one\n";
+        assert_eq!(String::from_utf8(line).unwrap(), expected);
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_left() {
+        let text = "a\x1b[2J\u{9b}\u{202e}\u{2066}\u{7f}\nkymo serve: all is well \u{e4}\u{feff}";
+        let line = LogFormat::Text.line(Level::Info, text);
+        let expected = "kymo serve: a\\x1b[2J\\x9b\\u{202e}\\u{2066}\\x7f\n  \
+            kymo serve: all is well \u{e4}\\u{feff}\n";
+        assert_eq!(String::from_utf8(line).unwrap(), expected);
+        let line = LogFormat::Json.line(Level::Info, text);
+        let found = std::str::from_utf8(&line).unwrap().trim_end();
+        assert!(!found.contains(is_obeyed), "{found:?}");
+        assert!(found.contains("\\u202e\\u2066\\u007f\\n"), "{found}");
+        let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
+        assert_eq!(value["message"], text);
     }
 
     #[test]

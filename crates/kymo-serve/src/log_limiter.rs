@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::log::{Level, Log};
+use crate::log::{Level, Log, escaped};
 
 /// The number of messages that are logged in a period.
 const TOLD: u32 = 10;
@@ -55,7 +55,8 @@ impl LogLimiter {
             }
         }
         drop(state);
-        (self.log)(Level::Warning, &message.to_string());
+        // A line of it is that of a stranger.
+        (self.log)(Level::Warning, &escaped(&message.to_string()));
     }
 }
 

@@ -13,6 +13,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
 use crate::listen::{Connections, Stream, TimedStream};
+use crate::log::escaped;
 use crate::store::Store;
 
 /// A request is not longer than this.
@@ -130,7 +131,7 @@ impl Page {
             let _ = write!(self.0, "kymo_{name}");
             let mut separator = '{';
             for (label, of) in labels {
-                let of = of
+                let of = escaped(of)
                     .replace('\\', "\\\\")
                     .replace('"', "\\\"")
                     .replace('\n', "\\n");
@@ -327,15 +328,19 @@ impl Page {
 
 /// Answers one request: a page for `GET /metrics`.
 pub fn serve(mut stream: Stream, page: &Arc<dyn Fn() -> Page + Send + Sync>) {
-    let mut stream = TimedStream {
+    let mut timed = TimedStream {
         stream: &mut stream,
         end: Instant::now() + PATIENCE,
     };
     // Who is gone needs no answer.
-    let _ = answer(&mut stream, page.as_ref());
+    if matches!(answer(&mut timed, page.as_ref()), Ok(400 | 405)) {
+        // A part of the request may be on its way.
+        stream.close_after_answer();
+    }
 }
 
-fn answer(stream: &mut TimedStream<'_>, page: &dyn Fn() -> Page) -> io::Result<()> {
+/// Answers a request, and returns with which status.
+fn answer(stream: &mut TimedStream<'_>, page: &dyn Fn() -> Page) -> io::Result<u16> {
     let mut request = vec![0; LONGEST_REQUEST];
     let mut length = 0;
     // The head ends with an empty line.
@@ -368,11 +373,12 @@ fn answer(stream: &mut TimedStream<'_>, page: &dyn Fn() -> Page) -> io::Result<(
     }
 }
 
-fn respond(stream: &mut TimedStream<'_>, status: u16, text: &str) -> io::Result<()> {
+fn respond(stream: &mut TimedStream<'_>, status: u16, text: &str) -> io::Result<u16> {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     let head = response_head(status, &[("Content-Type", kind)], text.len(), false);
     stream.write_all(head.as_bytes())?;
-    stream.write_all(text.as_bytes())
+    stream.write_all(text.as_bytes())?;
+    Ok(status)
 }
 
 #[cfg(test)]

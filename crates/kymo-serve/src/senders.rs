@@ -12,6 +12,16 @@ const MOST_SENDERS: usize = 1 << 16;
 pub(crate) struct Senders {
     accounts: HashMap<IpAddr, Account>,
     others: Account,
+    /// Databases that were created and are still there, by their paths.
+    databases: HashMap<Box<[u8]>, CreatedDatabase>,
+}
+
+/// A database, for as long as it counts.
+#[derive(Clone, Copy, Debug)]
+struct CreatedDatabase {
+    /// For whom it was created, if that is known.
+    sender: Option<IpAddr>,
+    bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +37,7 @@ impl Default for Senders {
         Self {
             accounts: HashMap::new(),
             others: Account::default(),
+            databases: HashMap::new(),
         }
     }
 }
@@ -52,7 +63,13 @@ impl Senders {
     pub(crate) fn remove_series(&mut self, sender: IpAddr, weight: usize) {
         let account = self.account(sender);
         account.series = account.series.saturating_sub(weight);
-        if account.series == 0 && account.bytes == 0 {
+        self.close_empty(sender);
+    }
+
+    /// Leaves the room of an account that counts nothing to another sender.
+    fn close_empty(&mut self, sender: IpAddr) {
+        let account = self.accounts.get(&sender);
+        if account.is_some_and(|it| it.series == 0 && it.bytes == 0) {
             self.accounts.remove(&sender);
         }
     }
@@ -75,10 +92,32 @@ impl Senders {
         all
     }
 
-    /// Adds the bytes of a database that was created.
-    pub(crate) fn add_bytes(&mut self, sender: IpAddr, bytes: u64) {
-        let account = self.account(sender);
-        account.bytes = account.bytes.saturating_add(bytes);
+    /// How many databases were created and are still there.
+    pub(crate) fn databases(&self) -> usize {
+        self.databases.len()
+    }
+
+    /// Adds a database that was created, in place of one that had the path before.
+    pub(crate) fn add_database(&mut self, path: &[u8], sender: Option<IpAddr>, bytes: u64) {
+        self.remove_database(path);
+        if let Some(sender) = sender {
+            let account = self.account(sender);
+            account.bytes = account.bytes.saturating_add(bytes);
+        }
+        let database = CreatedDatabase { sender, bytes };
+        self.databases.insert(path.into(), database);
+    }
+
+    /// Gives back what a database counts that was removed, if it was created since the start.
+    pub(crate) fn remove_database(&mut self, path: &[u8]) {
+        let Some(CreatedDatabase { sender, bytes }) = self.databases.remove(path) else {
+            return;
+        };
+        if let Some(sender) = sender {
+            let account = self.account(sender);
+            account.bytes = account.bytes.saturating_sub(bytes);
+            self.close_empty(sender);
+        }
     }
 }
 
@@ -96,8 +135,24 @@ mod tests {
         senders.remove_series(a, 1);
         assert!(senders.add_series(a, 1, 2));
         assert_eq!(senders.largest(1), [(a, 2, 0)]);
-        senders.add_bytes(a, 10);
+        senders.add_database(b"a", Some(a), 10);
+        senders.add_database(b"of nobody", None, 10);
         assert!(!senders.has_room(a, 10) && senders.has_room(b, 10));
+        // It was removed and created again, before the first was seen to be gone.
+        senders.add_database(b"a", Some(a), 9);
+        assert_eq!(
+            (senders.largest(1), senders.databases()),
+            (vec![(a, 2, 9)], 2)
+        );
+        for _ in 0..2 {
+            senders.remove_database(b"a");
+            assert_eq!(
+                (senders.largest(1), senders.databases()),
+                (vec![(a, 2, 0)], 1)
+            );
+        }
+        senders.remove_series(a, 2);
+        assert_eq!(senders.largest(2), [(b, 1, 0)]);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! A file in the data directory has a line for each: the path relative to the directory, the name, and labels with their
 //! values, separated by tabs. None of these has a control character. Lines are appended before a database is created,
-//! and of two lines with the same path the later counts.
+//! and of two lines with the same path the later counts. A line with a path alone says that its database was removed.
+//! When most lines say nothing any more, the file is written anew without them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 
 use foldhash::{HashMap, HashMapExt};
+use kymo_io::{Replace, replace};
 use kymo_metrics::Key;
 
 use crate::sync::lock;
@@ -23,8 +25,19 @@ pub struct SeriesIndex {
     path: PathBuf,
     is_durable: bool,
     series: RwLock<HashMap<Box<[u8]>, Arc<Key>>>,
-    file: Mutex<Option<File>>,
+    file: Mutex<IndexFile>,
 }
+
+#[derive(Debug, Default)]
+struct IndexFile {
+    /// Open since the first line was appended.
+    open: Option<File>,
+    /// How many lines it has.
+    lines: usize,
+}
+
+/// A file with no more lines than this, and twice those that count, is not written anew.
+const FEW_LINES: usize = 1000;
 
 /// Whether a series has a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,17 +59,18 @@ impl SeriesIndex {
     /// Those of the system.
     pub fn open(directory: &Path, is_durable: bool) -> io::Result<Self> {
         let path = directory.join(FILE);
-        let mut series = HashMap::new();
+        let (mut series, mut lines) = (HashMap::new(), 0);
         match OpenOptions::new().read(true).write(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                read(&std::fs::read(&path)?, &mut series);
+                (_, lines) = read(&std::fs::read(&path)?, &mut series);
             }
             Err(error) => return Err(error),
             Ok(mut file) => {
                 let mut bytes = Vec::new();
                 file.read_to_end(&mut bytes)?;
-                let whole = read(&bytes, &mut series);
+                let whole;
+                (whole, lines) = read(&bytes, &mut series);
                 if whole < bytes.len() {
                     file.set_len(whole as u64)?;
                 }
@@ -66,7 +80,7 @@ impl SeriesIndex {
             path,
             is_durable,
             series: RwLock::new(series),
-            file: Mutex::default(),
+            file: Mutex::new(IndexFile { open: None, lines }),
         })
     }
 
@@ -103,29 +117,96 @@ impl SeriesIndex {
                 return Ok(Claim::Taken(known));
             }
         }
-        let file = match &mut *file {
-            Some(file) => file,
+        self.append(&mut file, &line(path, key), 1)?;
+        self.write().insert(path.into(), Arc::new(key.clone()));
+        Ok(Claim::New)
+    }
+
+    /// Forgets paths whose databases were removed. `is_free` says whether that is still so.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written: then the names may be there again after the next start.
+    pub fn remove(
+        &self,
+        paths: impl Iterator<Item = Vec<u8>>,
+        is_free: impl Fn(&[u8]) -> bool,
+    ) -> io::Result<()> {
+        // Nobody claims one of them meanwhile.
+        let mut file = lock(&self.file);
+        let (mut removed, mut lines) = (Vec::new(), 0);
+        for path in paths {
+            if self.get(&path).is_some() && is_free(&path) {
+                self.write().remove(path.as_slice());
+                removed.extend_from_slice(&path);
+                removed.push(b'\n');
+                lines += 1;
+            }
+        }
+        if lines == 0 {
+            return Ok(());
+        }
+        self.append(&mut file, &removed, lines)?;
+        match file.lines > FEW_LINES.max(2 * self.read().len()) {
+            true => self.rewrite(&mut file),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds lines to the file.
+    fn append(&self, file: &mut IndexFile, bytes: &[u8], lines: usize) -> io::Result<()> {
+        let open = match &mut file.open {
+            Some(open) => open,
             none => {
                 let mut options = OpenOptions::new();
                 none.insert(options.append(true).create(true).open(&self.path)?)
             }
         };
-        let before = file.metadata()?.len();
-        let written = file.write_all(&line(path, key));
+        let before = open.metadata()?.len();
+        let written = open.write_all(bytes);
         let written = written.and_then(|()| match self.is_durable {
-            true => file.sync_data(),
+            true => open.sync_data(),
             false => Ok(()),
         });
         if let Err(error) = written {
             // A part of a line would be taken for one.
-            let _ = file.set_len(before);
+            let _ = open.set_len(before);
             return Err(error);
         }
+        file.lines += lines;
+        Ok(())
+    }
+
+    /// Writes the file without lines that say nothing any more.
+    fn rewrite(&self, file: &mut IndexFile) -> io::Result<()> {
+        let series = self.read();
+        let mut paths: Vec<_> = series.iter().collect();
+        paths.sort_unstable_by_key(|(path, _)| *path);
+        let how = Replace {
+            like: Some(&self.path),
+            modified: false,
+            sync: self.is_durable,
+            ..Replace::NEW
+        };
+        replace(&self.path, how, |to: &mut File| {
+            let mut to = io::BufWriter::new(to);
+            for (path, key) in &paths {
+                to.write_all(&line(path, key))?;
+            }
+            to.flush()
+        })?;
+        // The one that is open has no name any more.
+        *file = IndexFile {
+            open: None,
+            lines: paths.len(),
+        };
+        Ok(())
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<Box<[u8]>, Arc<Key>>> {
         self.series
             .write()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .insert(path.into(), Arc::new(key.clone()));
-        Ok(Claim::New)
     }
 }
 
@@ -143,16 +224,19 @@ fn line(path: &[u8], key: &Key) -> Vec<u8> {
     line
 }
 
-/// Reads lines, and returns how many bytes they have. What cannot be a line is passed over.
-fn read(bytes: &[u8], series: &mut HashMap<Box<[u8]>, Arc<Key>>) -> usize {
-    let mut length = 0;
+/// Reads lines, and returns how many bytes they have and how many they are. What cannot be a line is passed over.
+fn read(bytes: &[u8], series: &mut HashMap<Box<[u8]>, Arc<Key>>) -> (usize, usize) {
+    let (mut length, mut lines) = (0, 0);
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let Some(text) = line.strip_suffix(b"\n") else {
             break;
         };
         length += line.len();
+        lines += 1;
         let mut parts = text.split(|byte| *byte == b'\t');
-        let (Some(path), Some(name)) = (parts.next(), parts.next()) else {
+        let path = parts.next().unwrap_or_default();
+        let Some(name) = parts.next() else {
+            series.remove(path);
             continue;
         };
         let mut key = Key::new();
@@ -164,7 +248,7 @@ fn read(bytes: &[u8], series: &mut HashMap<Box<[u8]>, Arc<Key>>) -> usize {
             series.insert(path.into(), Arc::new(key));
         }
     }
-    length
+    (length, lines)
 }
 
 #[cfg(test)]
@@ -208,5 +292,40 @@ mod tests {
         // Its database was removed.
         assert_eq!(index.claim(b"x", &other, || true).unwrap(), Claim::New);
         assert_eq!(open().get(b"x").as_deref(), Some(&other));
+    }
+
+    #[test]
+    fn names_of_removed_databases_leave_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join(FILE);
+        let open = || SeriesIndex::open(directory.path(), false).unwrap();
+        let index = open();
+        let path = |number: usize| format!("{number}").into_bytes();
+        let claim = |index: &SeriesIndex, number: usize| {
+            let key = key("a", &format!("{number}"));
+            index.claim(&path(number), &key, || false).unwrap()
+        };
+        for number in 0..FEW_LINES {
+            assert_eq!(claim(&index, number), Claim::New);
+        }
+        let before = file.metadata().unwrap().len();
+        // One was created again meanwhile, one never was.
+        let gone = (1..FEW_LINES).chain([FEW_LINES + 1]).map(path);
+        index.remove(gone, |it| it != b"2").unwrap();
+        let after = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(after, "0\ta\ta\t0\n2\ta\ta\t2\n");
+        assert!(before > 100 * after.len() as u64);
+        // Fewer stay as lines that say so.
+        index.remove([path(2)].into_iter(), |_| true).unwrap();
+        assert_eq!(
+            std::fs::read_to_string(&file).unwrap(),
+            format!("{after}2\n")
+        );
+        for index in [index, open()] {
+            assert!(index.get(b"0").is_some());
+            assert!(index.get(b"1").is_none() && index.get(b"2").is_none());
+        }
+        assert_eq!(claim(&open(), 2), Claim::New);
+        assert!(open().get(b"2").is_some());
     }
 }

@@ -1,6 +1,8 @@
 //! Tokens by which clients of HTTP show who they are.
 
-use std::path::Path;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use kymo_io::reason;
 use subtle::ConstantTimeEq as _;
@@ -54,6 +56,49 @@ impl Tokens {
             found | bool::from(known.as_bytes().ct_eq(token))
         });
         is_known && found
+    }
+}
+
+/// A file of tokens as it was when it was read last: tokens come and go without another configuration.
+#[derive(Debug, Default)]
+pub(crate) struct TokenFile {
+    path: Option<PathBuf>,
+    stamp: Stamp,
+    /// What the file has; `None` if it cannot be read.
+    tokens: Option<Tokens>,
+}
+
+/// What shows that a file has changed: its number, its size, and when it was changed.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+/// Whether a request may be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allowed {
+    /// It has one of the tokens, or needs none.
+    Yes,
+    /// It does not.
+    No,
+    /// Nobody can say, since the file cannot be read.
+    Unknown,
+}
+
+impl TokenFile {
+    /// Whether a request with this header `Authorization` may be answered by a file, as it is now.
+    pub(crate) fn allow(&mut self, path: Option<PathBuf>, authorization: &str) -> Allowed {
+        let Some(path) = path else {
+            return Allowed::Yes;
+        };
+        let of = |it: Metadata| (it.ino(), it.size(), it.ctime(), it.ctime_nsec());
+        let stamp = path.metadata().ok().map(of);
+        if stamp.is_none() || (stamp, Some(&path)) != (self.stamp, self.path.as_ref()) {
+            self.tokens = Tokens::read(&path).ok();
+            (self.stamp, self.path) = (stamp, Some(path));
+        }
+        match &self.tokens {
+            None => Allowed::Unknown,
+            Some(tokens) if tokens.allow(authorization) => Allowed::Yes,
+            Some(_) => Allowed::No,
+        }
     }
 }
 

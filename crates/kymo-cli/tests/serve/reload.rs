@@ -264,6 +264,76 @@ fn connections_stay_where_their_socket_does() {
     assert_eq!(it.daemon.end(), Some(0));
 }
 
+impl Changing {
+    /// Has it read a configuration, and waits until it has reported a text.
+    fn read(&self, config: &str, expected: &str) -> String {
+        let before = self.reported().len();
+        std::fs::write(self.directory.path().join("config.toml"), config).unwrap();
+        self.daemon.signal("-HUP");
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let reported = self.reported().split_off(before);
+            if reported.contains(expected) {
+                return reported;
+            }
+            assert!(Instant::now() < end, "{reported}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn config(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("config.toml")).unwrap()
+    }
+}
+
+#[test]
+fn permissions_hold_for_connections_that_were_there() {
+    let it = Changing::begin("");
+    let path = it.directory.path();
+    let config = it.config();
+    let with = |mode: &str, commands: &str| {
+        format!(
+            "{config}\n[[rrdcached.socket]]\nlisten = 'unix:more'\nmode = {mode}\ncommands = {commands}\n"
+        )
+    };
+    let again = "was read again";
+    it.read(&with("0o660", "['read', 'CREATE']"), again);
+    let mut more = Client(std::io::BufReader::new(
+        UnixStream::connect(path.join("more")).unwrap(),
+    ));
+    more.ok(&super::create("a.rrd"));
+    it.read(&with("0o660", "'read'"), again);
+    let answer = more.ask(&super::create("b.rrd"));
+    assert!(answer.starts_with("-1 "), "{answer}");
+    more.ok("LAST a.rrd");
+    // Who was let in by another mode comes again, if that is still allowed.
+    let mut other = it.daemon.client();
+    it.read(&with("0o600", "'read'"), again);
+    assert_eq!(more.line(), "", "it has ended");
+    other.ok("PING");
+    assert_eq!(it.daemon.end(), Some(0));
+}
+
+#[test]
+fn messages_follow_the_configuration() {
+    let it = Changing::begin("");
+    let config = it.config();
+    let json = "\n[log]\nformat = 'json'\n";
+    let expected = "\"message\":\"the configuration was read again\"";
+    let reported = it.read(&format!("{config}{json}"), expected);
+    assert!(!reported.contains("restart"), "{reported}");
+    let other = config.replace("data = 'data'", "data = 'other'\npid-file = 'pid'");
+    let expected = "applied only by a restart: `data`, `pid-file`\"";
+    it.read(&format!("{other}{json}level = 'warning'\n"), expected);
+    it.read(
+        &format!("{config}{json}level = 'warning'\nx = 1\n"),
+        "all stays as it was",
+    );
+    let messages = it.reported();
+    assert_eq!(messages.matches("was read again").count(), 1, "{messages}");
+    assert_eq!(it.daemon.end(), Some(0));
+}
+
 /// What was received is known at all addresses, and after the configuration was read again.
 #[test]
 fn what_was_received_before_is_known_everywhere() {
@@ -314,7 +384,7 @@ fn types_are_read_again() {
     // Errors are reported, and the rest is done.
     std::fs::write(&path, "gauge\n").unwrap();
     let reported = it.change("host = 'other'", "");
-    assert!(reported.contains("types.db': line 1: "), "{reported}");
+    assert!(reported.contains("types.db`: line 1: "), "{reported}");
     assert!(reported.contains("was read again"), "{reported}");
     text.ok_put(&format!("PUTVAL h/p/speed-x interval=10 {}:6", time + 1));
     assert_eq!(text.ask("GETVAL h/p/gauge-x"), "1 Value found");

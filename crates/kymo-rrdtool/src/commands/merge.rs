@@ -10,7 +10,7 @@ use kymo_rrd::{Form, Source, Time};
 use super::{FIRST_ROW, FORMAT, MACHINE, format, machine};
 use crate::make::{self, Existing, FirstRows};
 use crate::options::{Command, Opt, Words};
-use crate::path::shown;
+use crate::path::{path, shown};
 use crate::{Failure, Session, open};
 
 pub(super) const COMMAND: Command = Command {
@@ -18,9 +18,10 @@ pub(super) const COMMAND: Command = Command {
     about: "Make one database of several, with the values that any of them knows",
     details: "The new database has all data sources, by name, and all archives: of those with the same \
         function and resolution the one with the most rows. Its step is the shortest. Each row has the \
-        value of the first database that knows it: of those with the shortest step, the one with the newest \
-        update; --prefer sets another order. Archives of Holt and Winters are left out. OUT.rrd may be one \
-        of the databases.",
+        value of the finest archive that knows it: rows that are as short or shorter win over longer ones; \
+        of those, the database with the shorter step, then the one with the newer update. --prefer sets another \
+        order of databases, in which all archives of one come before those of the next. Archives of Holt and \
+        Winters are left out. With --force, OUT.rrd may be one of the databases.",
     operands: "OUT.rrd FILE.rrd FILE.rrd...",
     options: &[
         Opt::with(
@@ -31,9 +32,9 @@ pub(super) const COMMAND: Command = Command {
              [default: finer].",
         ),
         Opt::flag(
-            Some('O'),
-            "no-overwrite",
-            "Leave a file that is there alone.",
+            None,
+            "force",
+            "Overwrite OUT.rrd; if it is a symbolic link, the file it leads to.",
         ),
         FORMAT,
         FIRST_ROW,
@@ -41,7 +42,7 @@ pub(super) const COMMAND: Command = Command {
     ],
     examples: &[
         "merge load.rrd web1/load.rrd backup/load.rrd",
-        "merge all.rrd --prefer first corrected.rrd original.rrd",
+        "merge all.rrd --force --prefer first corrected.rrd original.rrd",
     ],
     run,
 };
@@ -72,9 +73,15 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             )));
         }
     };
-    let existing = Existing::of(words);
-    if existing == Existing::Stays {
-        make::is_free(output)?;
+    let existing = match words.has("force") {
+        true => Existing::Overwritten,
+        false => Existing::Stays,
+    };
+    if existing == Existing::Stays && path(output).symlink_metadata().is_ok() {
+        let output = shown(output);
+        return Err(Failure::new(format!(
+            "'{output}' already exists; --force overwrites it"
+        )));
     }
     let target = format(session, words)?;
     let first_rows = FirstRows::read(words.value("first-row"))?;
@@ -104,16 +111,19 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             origins: &origins,
             givers: &givers,
         };
-        let created = filling
-            .create(|archive, rows| first_rows.of(archive, rows))
-            .map_err(|error| Failure::new(error.to_string()))?;
+        let first_row = |archive, rows| first_rows.of(archive, rows);
+        let created = match preference {
+            Preference::Finer => filling.create_finest_first(first_row),
+            Preference::Newer | Preference::First => filling.create_by_rows(first_row),
+        };
+        let created = created.map_err(|error| Failure::new(error.to_string()))?;
         let merged = created.source(Form::Xml, Vec::new());
         make::write(session, output, &merged, target, existing)
     })
 }
 
 fn usage() -> Failure {
-    Failure::new("Usage: rrdtool merge [options] <out.rrd> <file.rrd> <file.rrd>...")
+    Failure::new("Usage: kymo rrd merge [options] <out.rrd> <file.rrd> <file.rrd>...")
 }
 
 /// What the new database is like; of the databases, those whose values win come first.

@@ -81,7 +81,7 @@ pub(super) fn read(mut section: Section<'_>, file: &ReadFile<'_>) -> Result<Opti
         network.listen.push(self::listen(listen)?);
     }
     if let Some(table) = section.section("unixsock")? {
-        super::listen(table, None, &mut options.unixsock)?;
+        super::read::listen(table, None, &mut options.unixsock)?;
     }
     let mut wants_databases = options.databases.is_some();
     section.set("databases", &mut wants_databases, Section::boolean)?;
@@ -151,7 +151,7 @@ fn remote(table: &mut Section<'_>) -> Result<(String, u16, Security), String> {
         return Ok((host, port, Security::None));
     };
     let level = Security::from_name(text)
-        .ok_or_else(|| table.problem(place, &format!("found `{text}`, expected {LEVELS}")))?;
+        .ok_or_else(|| table.found("security", place, &format!("`{text}`"), LEVELS))?;
     Ok((host, port, level))
 }
 
@@ -361,7 +361,7 @@ mod tests {
             ),
             (
                 "interval = 0",
-                "line 2, column 1: `interval` is 0, expected more",
+                "line 2, column 1: `collectd`: `interval` is 0, expected more",
             ),
             (
                 "listen = 1",
@@ -373,7 +373,7 @@ mod tests {
             ),
             (
                 "[[collectd.listen]]\nhost = 'h'\nsecurity = 'high'",
-                "line 5, column 12: found `high`, expected none, sign or encrypt",
+                "line 5, column 12: `collectd.listen.security`: found `high`, expected none, sign or encrypt",
             ),
             (
                 "[[collectd.listen]]\nhost = 'h'\nsecurity = 'sign'",
@@ -385,7 +385,7 @@ mod tests {
             ),
             (
                 "databases = false\n[collectd.rrd]",
-                "line 4, column 1: there are no databases",
+                "line 4, column 1: `collectd.rrd`: there are no databases",
             ),
             (
                 "[collectd.rrd]\nxff = 1",
@@ -399,7 +399,7 @@ mod tests {
                 "[collectd.forward]\npacket-size = 100",
                 "line 4, column 15: `collectd.forward.packet-size`: found 100, expected 1024 to 65507",
             ),
-            ("config = '/nonexistent/file'", "'/nonexistent/file': "),
+            ("config = '/nonexistent/file'", "`/nonexistent/file`: "),
         ] {
             let found = parse(text).unwrap_err();
             assert!(found.starts_with(problem), "{found}");

@@ -54,8 +54,14 @@ impl<'t> Section<'t> {
         self.table.get(name)
     }
 
+    /// What is wrong with the value of a key.
+    pub(crate) fn problem_of(&self, name: &str, at: Place, problem: &str) -> String {
+        let prefix = &self.prefix;
+        self.problem(at, &format!("`{prefix}{name}`: {problem}"))
+    }
+
     /// What is wrong at a place.
-    pub(crate) fn problem(&self, at: Place, problem: &str) -> String {
+    fn problem(&self, at: Place, problem: &str) -> String {
         format!("{}: {problem}", place(self.text, at.start))
     }
 
@@ -70,12 +76,8 @@ impl<'t> Section<'t> {
         self.found(name, value.span(), &found, expected)
     }
 
-    fn found(&self, name: &str, at: Place, found: &str, expected: &str) -> String {
-        let prefix = &self.prefix;
-        self.problem(
-            at,
-            &format!("`{prefix}{name}`: found {found}, expected {expected}"),
-        )
+    pub(crate) fn found(&self, name: &str, at: Place, found: &str, expected: &str) -> String {
+        self.problem_of(name, at, &format!("found {found}, expected {expected}"))
     }
 
     /// That a name must be there.
@@ -257,7 +259,8 @@ impl<'t> Section<'t> {
 
     /// What is wrong with the table.
     pub(crate) fn here(&self, problem: &str) -> String {
-        self.problem(self.begin..self.begin, problem)
+        let prefix = self.prefix.trim_end_matches('.');
+        self.problem(self.begin..self.begin, &format!("`{prefix}`: {problem}"))
     }
 
     /// Paths: one, or a list.

@@ -114,7 +114,7 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
 }
 
 fn http(table: &mut Section<'_>, protocol: Protocol, http: &mut HttpListen) -> Result<(), String> {
-    super::http_keys(table, protocol.port(), &mut http.listen)?;
+    super::read::http_keys(table, protocol.port(), &mut http.listen)?;
     table.set("most-request-mib", &mut http.most_request, |table, name| {
         let mib = table.count(name, 1..=1024)?;
         Ok(mib.map(|mib| mib.saturating_mul(MIB as usize)))
@@ -179,9 +179,9 @@ fn lines(
     listen: &mut LineListen,
 ) -> Result<(), String> {
     line_endpoints(table, "listen", protocol, listen)?;
-    super::access(table, &mut listen.streams.access)?;
-    super::connections(table, &mut listen.streams)?;
-    super::tls(table, &mut listen.streams)?;
+    super::read::access(table, &mut listen.streams.access)?;
+    super::read::connections(table, &mut listen.streams)?;
+    super::read::tls(table, &mut listen.streams)?;
     line_limits(table, listen)
 }
 
@@ -221,11 +221,15 @@ fn rules(section: &mut Section<'_>, rules: &mut Rules) -> Result<(), String> {
         table.set("drop", &mut drops, Section::boolean)?;
         let template = match table.string("path")? {
             Some((_, at)) if drops => {
-                return Err(table.problem(at, "found `path` beside `drop`, expected one of them"));
+                return Err(table.problem_of(
+                    "path",
+                    at,
+                    "found beside `drop`, expected one of them",
+                ));
             }
             Some((text, at)) => {
                 let template = Template::parse(text);
-                Some(template.map_err(|problem| table.problem(at, &problem))?)
+                Some(template.map_err(|problem| table.problem_of("path", at, &problem))?)
             }
             None if drops => None,
             None => return Err(table.missing("path")),
@@ -259,14 +263,16 @@ pub(super) fn expire(section: &mut Section<'_>) -> Result<Vec<ExpireRule>, Strin
         table.set("keep", &mut keeps, Section::boolean)?;
         let after = match table.string("after")? {
             Some((_, at)) if keeps => {
-                return Err(table.problem(at, "found `after` beside `keep`, expected one of them"));
+                return Err(table.problem_of(
+                    "after",
+                    at,
+                    "found beside `keep`, expected one of them",
+                ));
             }
             Some((text, at)) => {
                 let seconds = duration(text.as_bytes()).ok().filter(|it| *it > 0);
-                let problem = || {
-                    let expected = "a time such as `30d`";
-                    table.problem(at, &format!("found `{text}`, expected {expected}"))
-                };
+                let found = format!("`{text}`");
+                let problem = || table.found("after", at, &found, "a time such as `30d`");
                 Some(seconds.ok_or_else(problem)?)
             }
             None if keeps => None,
@@ -299,11 +305,11 @@ fn series_selector(table: &mut Section<'_>, place: usize) -> Result<(String, Sel
     let mut selector = Selector::default();
     if let Some((pattern, at)) = table.string("pattern")? {
         let added = selector.add_pattern(pattern);
-        added.map_err(|problem| table.problem(at, &problem))?;
+        added.map_err(|problem| table.problem_of("pattern", at, &problem))?;
     }
     if let Some((text, at)) = table.string("match")? {
         let added = selector.add_match(text);
-        added.map_err(|problem| table.problem(at, &problem))?;
+        added.map_err(|problem| table.problem_of("match", at, &problem))?;
     }
     Ok((name, selector))
 }
@@ -336,11 +342,11 @@ fn profile(table: &mut Section<'_>) -> Result<Profile, String> {
     }
     table.set("xff", &mut profile.xff, Section::fraction)?;
     if let Some((name, at)) = table.string("type")? {
-        let found = Reading::ALL.into_iter().find(|it| it.name() == name);
+        let reading = Reading::ALL.into_iter().find(|it| it.name() == name);
         let names: Vec<_> = Reading::ALL.iter().map(|it| it.name()).collect();
-        let expected = names.join(", ");
-        let problem = || table.problem(at, &format!("found `{name}`, expected one of {expected}"));
-        profile.reading = Some(found.ok_or_else(problem)?);
+        let (found, expected) = (format!("`{name}`"), format!("one of {}", names.join(", ")));
+        let problem = || table.found("type", at, &found, &expected);
+        profile.reading = Some(reading.ok_or_else(problem)?);
     }
     profile.check().map_err(|problem| table.here(&problem))?;
     Ok(profile)
@@ -461,7 +467,7 @@ mod tests {
             ),
             (
                 "[graphite]\nlisten = ['a', 'tcp:a:2003']",
-                "line 2, column 1: tcp:a:2003: it is specified twice",
+                "line 2, column 1: `graphite`: tcp:a:2003: it is specified twice",
             ),
             (
                 "[statsd]\npercentiles = [100]",
@@ -469,7 +475,7 @@ mod tests {
             ),
             (
                 "[[path]]\npattern = '('\npath = '{__path__}'",
-                "line 3, column 11: ",
+                "line 3, column 11: `path.pattern`: ",
             ),
             (
                 "[[path]]\nname = 'x'",
@@ -477,7 +483,7 @@ mod tests {
             ),
             (
                 "[[path]]\npath = '../{x}'",
-                "line 3, column 8: the path has the segment `..`",
+                "line 3, column 8: `path.path`: the path has the segment `..`",
             ),
             (
                 "[[path]]\nprotocol = 'x'\npath = '{x}'",
@@ -489,11 +495,27 @@ mod tests {
             ),
             (
                 "[[storage]]\narchives = ['10s:1h', '15s:1d']",
-                "line 2, column 1: the resolution of `15s:1d` is not a multiple of the step, 10 s",
+                "line 2, column 1: `storage`: the resolution of `15s:1d` is not a multiple of the step, 10 s",
             ),
             (
                 "[[storage]]\ntype = 'x'",
-                "line 3, column 8: found `x`, expected one of GAUGE, COUNTER",
+                "line 3, column 8: `storage.type`: found `x`, expected one of GAUGE, COUNTER",
+            ),
+            (
+                "[[path]]\nmatch = '{'\npath = 'x'",
+                "line 3, column 9: `path.match`: ",
+            ),
+            (
+                "[[path]]\ndrop = true\npath = 'x'",
+                "line 4, column 8: `path.path`: found beside `drop`",
+            ),
+            (
+                "[[expire]]\nafter = 'soon'",
+                "line 3, column 9: `expire.after`: found `soon`, expected a time such as `30d`",
+            ),
+            (
+                "[[expire]]\nafter = 5",
+                "line 3, column 9: `expire.after`: found integer, expected a text",
             ),
         ] {
             let found = parse(text).unwrap_err();

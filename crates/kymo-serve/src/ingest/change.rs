@@ -8,12 +8,31 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Ingest, Options, Origin, Series, Session};
-use crate::store::Store;
+use super::{Databases, Ingest, Options, Series};
+use crate::expire::ExpiredPaths;
+use crate::store::{self, Store, path_of};
 use crate::sync::lock;
 
 /// The place of the type among the parts of a name's [bytes](super::key_of).
 const TYPE_PART: usize = 3;
+
+impl Databases {
+    /// Refuses a directory that a store does not allow.
+    ///
+    /// # Errors
+    ///
+    /// `PermissionDenied`, with the directory.
+    pub fn check(&self, store: &store::Options) -> io::Result<()> {
+        let path = store.path(self.directory.join("x").as_os_str().as_bytes());
+        if store.allows(&path) {
+            return Ok(());
+        }
+        let directory = self.directory.display();
+        let base = store.base.display();
+        let problem = format!("{directory}: databases must be below {base}");
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
+    }
+}
 
 impl Options {
     /// Refuses a directory of databases that a store does not allow.
@@ -22,17 +41,8 @@ impl Options {
     ///
     /// `PermissionDenied`, with the directory.
     pub fn check(&self, store: &Store) -> io::Result<()> {
-        let Some(databases) = &self.databases else {
-            return Ok(());
-        };
-        let path = store.path(databases.directory.join("x").as_os_str().as_bytes());
-        if store.allows(&path) {
-            return Ok(());
-        }
-        let directory = databases.directory.display();
-        let base = store.options().base.display();
-        let problem = format!("{directory}: databases must be below {base}");
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
+        let databases = self.databases.as_ref();
+        databases.map_or(Ok(()), |it| it.check(store.options()))
     }
 }
 
@@ -73,6 +83,26 @@ impl Ingest {
         }
     }
 
+    /// Gives back what databases count that were removed, and forgets their names.
+    pub(crate) fn expired(&self, paths: &ExpiredPaths) {
+        // One that was created again meanwhile counts.
+        let is_gone = |path: &[u8]| !path_of(path).exists();
+        {
+            let mut senders = lock(&self.senders);
+            for path in paths.iter().filter(|path| is_gone(path)) {
+                senders.remove_database(path);
+            }
+        }
+        let options = self.options();
+        let Some(databases) = &options.databases else {
+            return;
+        };
+        self.forget_those(|series| {
+            let path = series.path(databases, &self.store);
+            paths.contains(path.as_slice()) && is_gone(&path) && series.end()
+        });
+    }
+
     /// Whether the type of a name, which has these [bytes](super::key_of), is what it was when its first list came.
     fn has_sources(&self, key: &[u8], series: &Series) -> bool {
         let Some(types) = &self.options.types else {
@@ -81,31 +111,5 @@ impl Ingest {
         let name = key.split(|byte| *byte == 0).nth(TYPE_PART);
         let name = name.and_then(|name| std::str::from_utf8(name).ok());
         name.and_then(|name| types.get(name)) == Some(series.sources())
-    }
-}
-
-impl Session {
-    /// Goes by the latest options.
-    pub(super) fn renew(&mut self) {
-        if self.ingest.generation == self.ingest.state.generation.load(Relaxed) {
-            return;
-        }
-        // What is acknowledged after this may have no other file to be in.
-        for series in &self.touched {
-            let _ = self.ingest.write_lines_of(series);
-        }
-        // Some of these may have ended, since their type is another.
-        self.met.clear();
-        let latest = Arc::new(self.ingest.state.latest());
-        let before = std::mem::replace(&mut self.ingest, latest);
-        let [before, now] = [&before, &self.ingest].map(|it| it.options.forwarder.as_ref());
-        if before.map(Arc::as_ptr) == now.map(Arc::as_ptr) {
-            return;
-        }
-        let mut outbox = now.and_then(|it| it.outbox(self.origin == Origin::Datagrams));
-        if let (Some(before), Some(now)) = (&mut self.outbox, &mut outbox) {
-            now.take_over(before);
-        }
-        self.outbox = outbox;
     }
 }

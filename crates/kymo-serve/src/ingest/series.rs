@@ -381,7 +381,7 @@ impl Series {
     }
 
     /// The path of its database.
-    fn path(&self, databases: &Databases, store: &Store) -> Vec<u8> {
+    pub(super) fn path(&self, databases: &Databases, store: &Store) -> Vec<u8> {
         let path = databases.directory.join(format!("{}.rrd", self.name));
         store.path(path.as_os_str().as_bytes())
     }
@@ -443,8 +443,8 @@ impl Series {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => 0,
             Err(error) => return Err(error),
         };
-        if let (Some(sender), Ok(file)) = (self.sender, path_of(&path).metadata()) {
-            lock(&ingest.senders).add_bytes(sender, file.len());
+        if let (Some(_), Ok(file)) = (self.sender, path_of(&path).metadata()) {
+            lock(&ingest.senders).add_database(&path, self.sender, file.len());
         }
         store.database(&path)
     }

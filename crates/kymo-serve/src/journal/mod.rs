@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use crc32c::crc32c;
-use kymo_io::{Locking, create_directories};
+use kymo_io::{Access, Bytes, Locking, create_directories, reason};
 
 use crate::sync::{lock, wait};
 pub use replay::{Entry, replay};
@@ -125,14 +125,8 @@ impl Journal {
     pub(crate) fn open(options: Options) -> io::Result<(Self, Vec<PathBuf>)> {
         let directory = &options.directory;
         create_directories(directory, options.durable)?;
-        let locked = File::create(directory.join("lock"))?;
-        kymo_io::lock(&locked, Locking::Try).map_err(|error| {
-            let text = format!(
-                "'{}': another program uses it: {error}",
-                directory.display()
-            );
-            io::Error::new(error.kind(), text)
-        })?;
+        let locked = File::create(directory.join(LOCK))?;
+        lock_directory(&locked, directory)?;
         let left = files(directory, "")?;
         let damaged = files(directory, DAMAGED)?;
         let used = left.last().max(damaged.last());
@@ -383,6 +377,59 @@ pub(crate) fn set_aside(path: &Path) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(DAMAGED);
     std::fs::rename(path, name)
+}
+
+/// The file that is locked as long as a journal is open.
+const LOCK: &str = "lock";
+
+/// Locks a directory against other programs.
+fn lock_directory(locked: &File, directory: &Path) -> io::Result<()> {
+    kymo_io::lock(locked, Locking::Try).map_err(|error| {
+        let shown = directory.display();
+        let text = format!("`{shown}`: another program uses it: {error}");
+        io::Error::new(error.kind(), text)
+    })
+}
+
+/// How many updates a journal has of databases for which `is_one` is true. Nothing is changed.
+///
+/// # Errors
+///
+/// `WouldBlock` where another program has it open; files that cannot be read, with their paths.
+pub(crate) fn count_updates(directory: &Path, is_one: impl Fn(&[u8]) -> bool) -> io::Result<usize> {
+    if !directory.is_dir() {
+        return Ok(0);
+    }
+    match File::options()
+        .read(true)
+        .write(true)
+        .open(directory.join(LOCK))
+    {
+        Ok(locked) => lock_directory(&locked, directory)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let mut count = 0;
+    for (_, path) in files(directory, "")? {
+        let bytes = open_left(&path)?;
+        // One that is damaged is reported and kept when it is read.
+        let _ = replay(&bytes, |entry| {
+            count += usize::from(matches!(entry, Entry::Update(path, _) if is_one(path)));
+        });
+    }
+    Ok(count)
+}
+
+/// Opens a file that was left.
+///
+/// # Errors
+///
+/// Those of the system, with its path.
+pub(crate) fn open_left(path: &Path) -> io::Result<Bytes> {
+    Bytes::open(path, Access::Sequential).map_err(|error| {
+        let text = format!("`{}`: {}", path.display(), reason(&error));
+        io::Error::new(error.kind(), text)
+    })
 }
 
 /// The files of a directory whose names are a number and `end`, in the order of their numbers.

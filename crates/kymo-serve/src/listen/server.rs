@@ -163,6 +163,13 @@ impl Server {
         }
     }
 
+    /// Answers what has come of the connections of these sockets, and ends them.
+    pub(crate) fn end_connections(&self, sockets: &[Arc<Socket>]) {
+        let is_one = |it: Arc<Socket>| sockets.iter().any(|other| Arc::ptr_eq(&it, other));
+        self.connections
+            .end(|socket| socket.upgrade().is_some_and(is_one));
+    }
+
     /// Stops accepting connections, answers what has come, and ends those that are open.
     pub fn stop(&self) {
         self.posts().clear();

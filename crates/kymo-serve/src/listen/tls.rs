@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject as _};
@@ -110,28 +111,74 @@ impl Acceptor {
     /// Has a connection encrypted. The handshake is done when it is read or written first.
     pub(crate) fn accept(&self, stream: TcpStream) -> io::Result<TlsStream> {
         let connection = ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other)?;
-        Ok(TlsStream(StreamOwned::new(connection, stream)))
+        let below = Below {
+            socket: stream,
+            end: None,
+        };
+        Ok(TlsStream(StreamOwned::new(connection, below)))
     }
 }
 
 /// A connection that is encrypted.
-pub(crate) struct TlsStream(StreamOwned<ServerConnection, TcpStream>);
+pub(crate) struct TlsStream(StreamOwned<ServerConnection, Below>);
+
+/// What is below the encryption. Bytes that can be decrypted together must come together in the time that a reader
+/// waits: otherwise each of them would begin it again.
+struct Below {
+    socket: TcpStream,
+    end: Option<Instant>,
+}
+
+impl Read for Below {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.end {
+            Some(end) if Instant::now() >= end => Err(io::ErrorKind::TimedOut.into()),
+            _ => self.socket.read(buffer),
+        }
+    }
+}
+
+impl Write for Below {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
+}
 
 impl fmt::Debug for TlsStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TlsStream").field(&self.0.sock).finish()
+        f.debug_tuple("TlsStream")
+            .field(&self.0.sock.socket)
+            .finish()
     }
 }
 
 impl TlsStream {
     /// What is below the encryption.
     pub(crate) fn socket(&self) -> &TcpStream {
-        &self.0.sock
+        &self.0.sock.socket
+    }
+
+    /// Says that nothing more is sent. Nothing is waited for.
+    pub(super) fn end_writing(&mut self) {
+        self.0.conn.send_close_notify();
+        while self.0.conn.wants_write()
+            && self
+                .0
+                .conn
+                .write_tls(&mut self.0.sock)
+                .is_ok_and(|it| it > 0)
+        {}
     }
 }
 
 impl Read for TlsStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let patience = self.socket().read_timeout()?;
+        self.0.sock.end = patience.map(|patience| Instant::now() + patience);
         match self.0.read(buffer) {
             // Most clients end connections without saying so first, and what has come of lines was whole.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
@@ -156,14 +203,7 @@ impl Write for TlsStream {
 impl Drop for TlsStream {
     fn drop(&mut self) {
         // Nothing is read: one whose handshake has failed, or is not done, would be waited for. Who is gone needs no end.
-        self.0.conn.send_close_notify();
-        while self.0.conn.wants_write()
-            && self
-                .0
-                .conn
-                .write_tls(&mut self.0.sock)
-                .is_ok_and(|it| it > 0)
-        {}
+        self.end_writing();
     }
 }
 

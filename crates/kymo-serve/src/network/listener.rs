@@ -220,8 +220,14 @@ impl Listener {
     }
 }
 
-fn read_keys(path: &Path) -> Result<Keys, String> {
+/// Reads a file of users and passwords.
+///
+/// # Errors
+///
+/// One that cannot be read, as a message.
+pub(crate) fn read_keys(path: &Path) -> Result<Keys, String> {
     let shown = path.display();
-    let text = std::fs::read(path).map_err(|error| format!("{shown}: {error}"))?;
-    Keys::parse(&text).map_err(|error| format!("{shown}: {error}"))
+    let text =
+        std::fs::read(path).map_err(|error| format!("`{shown}`: {}", kymo_io::reason(&error)))?;
+    Keys::parse(&text).map_err(|error| format!("`{shown}`: {error}"))
 }

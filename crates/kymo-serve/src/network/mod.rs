@@ -26,8 +26,10 @@ use crate::log_limiter::LogLimiter;
 use crate::metrics::Page;
 use crate::store::Log;
 use listener::Listener;
+pub(crate) use listener::read_keys;
 use replay::REMEMBERED;
-use socket::{Bound, Moved};
+pub(crate) use socket::Bound;
+use socket::Moved;
 use station::Station;
 use workers::Workers;
 

@@ -183,6 +183,8 @@ pub(crate) fn json_strings<'t>(out: &mut Line, texts: impl IntoIterator<Item = &
 /// The sockets of queries and their connections.
 pub struct Source {
     queries: Arc<Queries>,
+    /// How clients are held to tokens and time-outs, by the latest configuration.
+    listen: Arc<Mutex<Listen>>,
     pub(crate) server: Server,
 }
 
@@ -201,17 +203,28 @@ impl Source {
         let queries = Arc::new(Queries::new(store, options.clone()));
         let answering = Arc::clone(&queries);
         let most = options.listen.connections;
-        let token_file = options.listen.token_file.clone();
-        let limits = Limits {
-            idle: options.listen.idle_timeout,
-            ..Limits::default()
-        };
+        let listen = Arc::new(Mutex::new(options.listen.clone()));
+        let latest = Arc::clone(&listen);
         let server = Server::start("query", sockets, most, log, move |stream| {
-            http::serve(stream, &limits, token_file.as_deref(), &mut |request| {
+            let limits = Limits {
+                idle: lock(&latest).idle_timeout,
+                ..Limits::default()
+            };
+            let token_file = || lock(&latest).token_file.clone();
+            http::serve(stream, &limits, &token_file, &mut |request| {
                 answering.answer(request)
             });
         })?;
-        Ok(Self { queries, server })
+        Ok(Self {
+            queries,
+            listen,
+            server,
+        })
+    }
+
+    /// Holds clients to the tokens and the time-outs of another configuration from now on.
+    pub(crate) fn set_listen(&self, listen: &Listen) {
+        *lock(&self.listen) = listen.clone();
     }
 }
 

@@ -64,6 +64,8 @@ pub struct Rrdcached {
     /// Bytes of long answers that clients have not read yet.
     answers: AtomicUsize,
     limits: Mutex<ClientLimits>,
+    /// How many limits there were before these.
+    generation: AtomicU64,
     /// Held while a database is created: its definition may ask for much memory.
     creates: Mutex<()>,
 }
@@ -78,22 +80,23 @@ impl Rrdcached {
             commands: AtomicU64::new(0),
             answers: AtomicUsize::new(0),
             limits: Mutex::default(),
+            generation: AtomicU64::new(0),
             creates: Mutex::default(),
         }
     }
 
-    /// Holds connections that come from now on to other limits.
+    /// Holds clients to other limits from now on: commands that they send after this, and the idle time-out of
+    /// connections that come after this.
     pub(crate) fn set_limits(&self, limits: ClientLimits) {
-        *lock(&self.limits) = limits;
+        let mut latest = lock(&self.limits);
+        *latest = limits;
+        self.generation.fetch_add(1, Relaxed);
     }
 
     /// Answers the lines of a connection until it ends.
     pub fn serve(&self, mut stream: Stream) {
-        let (idle_timeout, allowed) = {
-            let limits = lock(&self.limits);
-            let allowed = limits.commands.get(stream.listener());
-            (limits.idle_timeout, allowed.copied())
-        };
+        let idle_timeout = lock(&self.limits).idle_timeout;
+        let listener = stream.listener().to_owned();
         let set = stream.set_write_patience(PATIENCE);
         if set
             .and_then(|()| stream.set_idle_timeout(idle_timeout))
@@ -102,7 +105,8 @@ impl Rrdcached {
             return;
         }
         let mut client = Client::new(self, stream);
-        client.allowed = allowed.unwrap_or(CommandSet::ALL);
+        client.listener = Some(listener);
+        client.learn_limits();
         // A client that has disconnected does not need an error.
         let _ = client.serve();
     }
@@ -206,6 +210,10 @@ struct Client<'a, S> {
     latest: Option<&'static Command>,
     /// What it may ask.
     allowed: CommandSet,
+    /// The limits by which it is so.
+    generation: u64,
+    /// Where it came, if that was a socket.
+    listener: Option<String>,
 }
 
 /// What was asked and is not yet counted among what all clients ask.
@@ -258,7 +266,19 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
             reserved: 0,
             latest: None,
             allowed: CommandSet::ALL,
+            generation: 0,
+            listener: None,
         }
+    }
+
+    /// Learns what it may ask, by the latest limits.
+    fn learn_limits(&mut self) {
+        let shared = self.shared;
+        let limits = lock(&shared.limits);
+        self.generation = shared.generation.load(Relaxed);
+        let listener = self.listener.as_ref();
+        let allowed = listener.and_then(|it| limits.commands.get(it));
+        self.allowed = allowed.copied().unwrap_or(CommandSet::ALL);
     }
 
     fn serve(&mut self) -> io::Result<()> {
@@ -283,6 +303,9 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
             self.settle()?;
             if !lines.read(&mut self.stream)? {
                 return Ok(());
+            }
+            if self.generation != self.shared.generation.load(Relaxed) {
+                self.learn_limits();
             }
         }
     }

@@ -110,7 +110,7 @@ impl Store {
             return Ok(());
         }
         let text = format!(
-            "the disk of '{}' has {} MiB free, and no databases are created below {} (`write.least-free-mib`)",
+            "the disk of `{}` has {} MiB free, and no databases are created below {} (`write.least-free-mib`)",
             directory.display(),
             free >> 20,
             self.options.least_free >> 20

@@ -8,41 +8,42 @@
 //! they answer: then the journal has it, and a program that is killed at any time finds it
 //! there when it starts again.
 
+mod accept;
 mod create;
 mod database;
 mod displace;
 mod flush;
+mod options;
 mod recover;
 mod snapshot;
 mod update;
 mod upkeep;
 mod writer;
 
-use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use kymo_io::{Shared, create_directories};
-use kymo_machine::Machine;
-use kymo_rrd::Time;
 use kymo_rrd::engine::Rrd;
-use kymo_rrd::file::convert::Target;
 use kymo_rrd::model::SourceKind;
 
-use crate::journal::{self, Journal};
+use crate::journal::Journal;
 use crate::log_limiter::LogLimiter;
 use crate::metrics::Histogram;
 use crate::series_index::SeriesIndex;
 use crate::sync::lock;
+pub use accept::{Group, Refused};
 pub use database::Database;
 use database::{Place, State};
+pub use options::{Options, Timing};
+pub(crate) use options::{bytes_of, path_of};
+pub(crate) use recover::nothing_there;
 pub(crate) use update::first_record;
 pub(crate) use update::records;
 pub use update::{Readings, Record, Update};
@@ -57,77 +58,6 @@ pub(crate) struct LogOf(pub(crate) Log);
 impl std::fmt::Debug for LogOf {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Log")
-    }
-}
-
-/// The options of a store.
-#[derive(Clone)]
-pub struct Options {
-    /// The directory that paths are relative to.
-    pub base: PathBuf,
-    /// Whether paths may lead outside of it.
-    pub anywhere: bool,
-    /// When updates are written.
-    pub timing: Timing,
-    /// The number of threads that write, at least one.
-    pub writers: usize,
-    /// How many files a writer keeps open.
-    pub open_files: usize,
-    /// How many bytes of updates may be kept.
-    pub most_pending: usize,
-    /// Maximum time that updates may be ahead of this machine's clock: a database that took a later one would take
-    /// none until then.
-    pub future_limit: Duration,
-    /// How long a database may be [suspended](Store::suspend).
-    pub suspend_limit: Duration,
-    /// No databases are created if their disk has fewer bytes free.
-    pub least_free: u64,
-    /// The form of new databases.
-    pub target: Target,
-    /// Where what is acknowledged is written at once; nowhere, if there is none.
-    pub journal: Option<journal::Options>,
-    /// Where messages go.
-    pub log: Log,
-}
-
-/// When updates are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
-    /// How long they are kept before.
-    pub write_timeout: Duration,
-    /// Maximum additional time, so that not all files are written at the same time.
-    pub jitter: Duration,
-    /// How often everything is written, and a new journal is begun.
-    pub flush_interval: Duration,
-}
-
-impl Options {
-    /// One with the usual limits, for databases in a directory, without a journal.
-    pub fn new(base: PathBuf, log: Log) -> Self {
-        let write = crate::config::Write::default();
-        Self {
-            base,
-            anywhere: false,
-            timing: write.timing(),
-            writers: write.threads,
-            open_files: write.open_files,
-            most_pending: write.most_pending,
-            future_limit: write.future_limit,
-            suspend_limit: write.suspend_limit,
-            least_free: write.least_free,
-            target: Target::Native(Machine::native()),
-            journal: None,
-            log,
-        }
-    }
-}
-
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("base", &self.base)
-            .field("journal", &self.journal)
-            .finish_non_exhaustive()
     }
 }
 
@@ -169,39 +99,6 @@ impl Counters {
     }
 }
 
-/// Why an update is not accepted.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Refused {
-    /// Its time is not after the last one, which this is.
-    Past(Time),
-    /// Its time is further ahead of the clock than the limit, which this is.
-    Future(Duration),
-    /// There is no room for it.
-    Full,
-    /// The database was forgotten, and is to be looked for again.
-    Forgotten,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Past(last) => {
-                let (seconds, micros) = last.to_micros();
-                write!(f, "the last update is of {seconds}.{micros:06}")
-            }
-            Self::Future(limit) => write!(
-                f,
-                "the time is more than {} seconds ahead of the clock of this machine",
-                limit.as_secs()
-            ),
-            Self::Full => f.write_str("there is no room for more updates"),
-            Self::Forgotten => f.write_str("the database was forgotten"),
-        }
-    }
-}
-
-impl std::error::Error for Refused {}
-
 /// What has become of a request to write a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flushed {
@@ -211,29 +108,6 @@ pub enum Flushed {
     Nothing,
     /// It cannot be written, for this reason; the updates are kept.
     Failed(String),
-}
-
-/// What is acknowledged together.
-#[derive(Debug, Default)]
-pub struct Group {
-    pub(crate) bytes: Vec<u8>,
-}
-
-impl Group {
-    /// Nothing.
-    pub const fn new() -> Self {
-        Self { bytes: Vec::new() }
-    }
-
-    /// Whether there is nothing to commit.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
-    /// The bytes it has.
-    pub fn len(&self) -> usize {
-        self.bytes.len()
-    }
 }
 
 type Shard = Mutex<HashMap<Box<[u8]>, Arc<Database>>>;
@@ -289,7 +163,7 @@ impl Store {
             create_directories(&options.base, is_durable)?;
             // It may be mistyped, or on a disk that is not mounted.
             let base = options.base.display();
-            (options.log)(Level::Warning, &format!("'{base}' did not exist: created"));
+            (options.log)(Level::Warning, &format!("`{base}` did not exist: created"));
         }
         // Clients on this machine specify paths without links.
         options.base = options.base.canonicalize()?;
@@ -330,7 +204,7 @@ impl Store {
                 (store.options.log)(
                     Level::Warning,
                     &format!(
-                        "'{directory}' has {count} damaged files of the journal (*.damaged): updates in them may be \
+                        "`{directory}` has {count} damaged files of the journal (*.damaged): updates in them may be \
                      lost; remove the files when you have looked at them"
                     ),
                 );
@@ -414,42 +288,19 @@ impl Store {
         journal.is_some_and(|journal| journal.options().durable)
     }
 
-    /// The absolute path that a word means: one that is not absolute is below the base. Where it can be
-    /// written in several ways, by `//` and `/./`, this is the shortest.
+    /// The absolute path that a word means: see [`Options::path`].
     pub fn path(&self, word: &[u8]) -> Vec<u8> {
-        let base = match word {
-            [b'/', ..] => b"",
-            _ => self.base(),
-        };
-        let mut path = Vec::with_capacity(base.len() + 1 + word.len());
-        path.extend_from_slice(base);
-        for name in word.split(|byte| *byte == b'/') {
-            if !name.is_empty() && name != b"." {
-                path.push(b'/');
-                path.extend_from_slice(name);
-            }
-        }
-        path
+        self.options.path(word)
     }
 
-    /// What paths in the base begin with, before a `/`.
-    fn base(&self) -> &[u8] {
-        let base = bytes_of(&self.options.base);
-        base.strip_suffix(b"/").unwrap_or(base)
-    }
-
-    /// Whether a path may be used: below the base and without `..`, or any.
+    /// Whether a path may be used: see [`Options::allows`].
     pub fn allows(&self, path: &[u8]) -> bool {
-        !path.contains(&0) && (self.options.anywhere || self.is_below(path))
+        self.options.allows(path)
     }
 
     /// Whether a path is below the base and has no `..`.
     fn is_below(&self, path: &[u8]) -> bool {
-        let rest = path.strip_prefix(self.base());
-        rest.is_some_and(|rest| {
-            let mut names = rest.split(|byte| *byte == b'/');
-            (rest.is_empty() || rest.starts_with(b"/")) && !names.any(|name| name == b"..")
-        })
+        self.options.is_below(path)
     }
 
     /// The database at an absolute path, if it is known.
@@ -497,160 +348,6 @@ impl Store {
         }
         self.shard(path).insert(path.into(), Arc::clone(&database));
         Ok(database)
-    }
-
-    /// Takes an update. One that will be acknowledged is put in a group beside.
-    ///
-    /// # Errors
-    ///
-    /// Why it is not taken.
-    pub fn accept(
-        &self,
-        database: &Arc<Database>,
-        update: &Update<'_>,
-        group: Option<&mut Group>,
-    ) -> Result<(), Refused> {
-        let mut state = database.state();
-        if state.place != Place::Known {
-            return Err(Refused::Forgotten);
-        }
-        if !is_later(update.time, state.last) {
-            self.counters.past.fetch_add(1, Relaxed);
-            return Err(Refused::Past(state.last));
-        }
-        self.check_time(database.path(), update.time)?;
-        let before = state.pending.len();
-        if self.pending_bytes.load(Relaxed) >= self.options.most_pending {
-            self.counters.dropped.fetch_add(1, Relaxed);
-            self.upkeep.press(Wish::Write);
-            self.log_limiter.report(format_args!(
-                "{}: update refused: the updates in memory have reached the limit of {} bytes",
-                String::from_utf8_lossy(database.path()),
-                self.options.most_pending,
-            ));
-            return Err(Refused::Full);
-        }
-        update.encode(&mut state.pending);
-        if state.count == 0 && !state.writing {
-            state.since = Some(Instant::now());
-        }
-        state.count += 1;
-        state.last = update.time;
-        state.interval = update.interval.or(state.interval);
-        let added = state.pending.len() - before;
-        if let Some(group) = group
-            && self.journal.is_some()
-        {
-            journal::update(database.path(), &state.pending[before..], &mut group.bytes);
-        }
-        if state.suspended.is_some()
-            && state.pending.len() > self.options.most_pending / SUSPENDED_SHARE
-        {
-            self.end_suspension(database, &mut state, "it has its share of the memory");
-        }
-        if !state.scheduled && state.suspended.is_none() {
-            self.schedule(database, &mut state, self.timeout(database));
-        }
-        // Before a writer can take it, who subtracts it again.
-        let pending = self.pending_bytes.fetch_add(added, Relaxed) + added;
-        drop(state);
-        self.counters.accepted.fetch_add(1, Relaxed);
-        if pending > self.options.most_pending / 2
-            && pending - added <= self.options.most_pending / 2
-        {
-            self.upkeep.press(Wish::Write);
-        }
-        Ok(())
-    }
-
-    /// Takes an update as a record.
-    ///
-    /// # Errors
-    ///
-    /// Why it is not taken.
-    pub(crate) fn accept_record(
-        &self,
-        database: &Arc<Database>,
-        record: &Record<'_>,
-        group: Option<&mut Group>,
-    ) -> Result<(), Refused> {
-        let values: Vec<_> = record.values().collect();
-        let update = Update {
-            time: record.time,
-            interval: record.interval,
-            readings: record.readings(&values),
-        };
-        self.accept(database, &update, group)
-    }
-
-    /// Refuses a time that is too far ahead of the clock, of what has that name.
-    pub(crate) fn check_time(&self, name: &[u8], time: Time) -> Result<(), Refused> {
-        if !self.is_future(time) {
-            return Ok(());
-        }
-        self.counters.future.fetch_add(1, Relaxed);
-        let refused = Refused::Future(self.options.future_limit);
-        self.log_limiter.report(format_args!(
-            "{}: update of time {} refused: {refused}",
-            String::from_utf8_lossy(name),
-            time.seconds(),
-        ));
-        Err(refused)
-    }
-
-    /// Whether a time is further ahead of the clock than allowed. The clock is looked at only if the time is after
-    /// all that were allowed when it was looked at last.
-    fn is_future(&self, time: Time) -> bool {
-        if time.seconds() <= self.latest.load(Relaxed) {
-            return false;
-        }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let latest = now
-            .unwrap_or_default()
-            .saturating_add(self.options.future_limit);
-        let latest = i64::try_from(latest.as_secs()).unwrap_or(i64::MAX);
-        self.latest.store(latest, Relaxed);
-        time.seconds() > latest
-    }
-
-    /// Sees that the journal has a group, which is then empty: its updates may be acknowledged.
-    ///
-    /// # Errors
-    ///
-    /// Where it cannot be written: they may not.
-    pub fn commit(&self, group: &mut Group) -> io::Result<()> {
-        self.append(group, Journal::append)
-    }
-
-    /// The same for updates that are not acknowledged, without waiting for the disk.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
-    pub fn note(&self, group: &mut Group) -> io::Result<()> {
-        self.append(group, Journal::append_unacknowledged)
-    }
-
-    fn append(
-        &self,
-        group: &mut Group,
-        append: impl FnOnce(&Journal, &mut [u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
-        let Some(journal) = self.journal.as_ref().filter(|_| !group.is_empty()) else {
-            group.bytes.clear();
-            return Ok(());
-        };
-        let done = append(journal, &mut group.bytes);
-        group.bytes.clear();
-        if let Err(error) = &done {
-            self.log_limiter.report(format_args!(
-                "the journal cannot be written: {error}; updates are not safe, and none are acknowledged"
-            ));
-        }
-        if journal.is_long() {
-            self.upkeep.press(Wish::Rotate);
-        }
-        done
     }
 
     /// All databases that are known.
@@ -751,26 +448,9 @@ impl Store {
     }
 }
 
-/// Whether a time is after another for files, which hold microseconds.
-fn is_later(time: Time, last: Time) -> bool {
-    // Rounding adds no more than the next second begins with.
-    let (seconds, before) = (time.seconds(), last.seconds());
-    seconds > before.saturating_add(1) || (seconds >= before && time.to_micros() > last.to_micros())
-}
-
 fn hash(path: &[u8]) -> u64 {
     use std::hash::BuildHasher;
     FixedState::default().hash_one(path)
-}
-
-pub(crate) fn bytes_of(path: &Path) -> &[u8] {
-    use std::os::unix::ffi::OsStrExt;
-    path.as_os_str().as_bytes()
-}
-
-pub(crate) fn path_of(path: &[u8]) -> &Path {
-    use std::os::unix::ffi::OsStrExt;
-    Path::new(std::ffi::OsStr::from_bytes(path))
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use foldhash::HashSet;
 use kymo_io::reason;
-use kymo_io::{Access, Bytes};
 
 use super::upkeep::carry_over;
 use super::{Record, Store, path_of, records};
@@ -53,10 +52,7 @@ fn find<'a>(store: &Store, left: &'a [PathBuf]) -> io::Result<HashSet<&'a PathBu
     let mut missing = Missing::default();
     let mut damaged = Vec::new();
     for path in left {
-        let bytes = Bytes::open(path, Access::Sequential).map_err(|error| {
-            let text = format!("'{}': {}", path.display(), reason(&error));
-            io::Error::new(error.kind(), text)
-        })?;
+        let bytes = journal::open_left(path)?;
         let reported = replay(&bytes, |entry| match entry {
             Entry::Forget(path) => {
                 missing.unopened.remove(path);
@@ -182,13 +178,18 @@ fn refuse_empty_base(store: &Store) -> io::Result<()> {
     let Some(journal) = store.journal().filter(|_| count > 0) else {
         return Ok(());
     };
-    let journal = journal.options().directory.display();
-    let text = format!(
-        "'{}': there is nothing, but the journal has {count} updates of databases there: mount what they \
-         are on, or, where they are gone for good, remove the files of '{journal}'",
-        base.display()
-    );
+    let text = nothing_there(base, &journal.options().directory, count);
     Err(io::Error::new(io::ErrorKind::NotFound, text))
+}
+
+/// That a journal has updates of databases in a directory that is empty.
+pub(crate) fn nothing_there(base: &Path, journal: &Path, count: usize) -> String {
+    format!(
+        "`{}`: there is nothing, but the journal has {count} updates of databases there: mount what they \
+         are on, or, where they are gone for good, remove the files of `{}`",
+        base.display(),
+        journal.display()
+    )
 }
 
 /// Sees that the disk has of databases what the journal is about to lose: the program before may have been

@@ -4,7 +4,13 @@ use kymo_io::{NewFile, Replace};
 use kymo_rrd::engine::{Definition, Smoothing};
 
 use super::upkeep::carry_over;
+use std::path::{Path, PathBuf};
+
+use kymo_rrd::Time;
+
+use super::accept::is_later;
 use super::*;
+use crate::journal;
 use crate::journal::{Entry, replay};
 
 #[test]

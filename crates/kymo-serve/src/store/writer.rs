@@ -16,9 +16,10 @@ use kymo_rrd::engine::{FileError, Files};
 use kymo_rrd::engine::{Rrd, Sample, UpdateError, UpdateOptions};
 use kymo_rrd::file::portable::Durability;
 
+use super::accept::is_later;
 use super::database::Place;
 use super::update::records;
-use super::{Database, Store, is_later};
+use super::{Database, Store};
 use crate::log::Level;
 use crate::sync::{lock, wait};
 

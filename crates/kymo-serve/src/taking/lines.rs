@@ -22,8 +22,8 @@ pub(super) enum Piece<'a> {
     TooLong(&'a [u8]),
 }
 
-/// Gives whole lines of a connection to `take` until it ends, nothing has come for `idle_timeout`, or nothing at all
-/// within [`FIRST_BYTE`].
+/// Gives whole lines of a connection to `take` until it ends, no line has ended for `idle_timeout`, or nothing at all
+/// has come within [`FIRST_BYTE`].
 ///
 /// # Errors
 ///
@@ -65,7 +65,6 @@ pub(super) fn read(
             return Ok(());
         }
         has_come = true;
-        latest = Instant::now();
         let end = length + count;
         let whole = memrchr(b'\n', &buffer[length..end]).map(|at| length + at + 1);
         length = end;
@@ -75,6 +74,10 @@ pub(super) fn read(
                     take(Piece::TooLong(&buffer[..length]));
                 }
                 length = 0;
+            }
+            // Who sends a byte now and then holds a connection no longer than who sends nothing.
+            if latest.elapsed() >= idle_timeout {
+                return Ok(());
             }
             continue;
         };
@@ -88,6 +91,8 @@ pub(super) fn read(
         }
         buffer.copy_within(whole..length, 0);
         length -= whole;
+        // The time that these took does not count.
+        latest = Instant::now();
     }
 }
 
@@ -115,6 +120,32 @@ mod tests {
         .unwrap();
         sender.join().unwrap();
         assert_eq!(found, "a\nbb\nTOO LONG\nc\nrest");
+    }
+
+    /// Bytes that end no line do not hold a connection.
+    #[test]
+    fn lines_that_drip_end_connections() {
+        let (mut stream, mut client) = Stream::pair().unwrap();
+        let sender = std::thread::spawn(move || {
+            let begun = Instant::now();
+            let mut sent = 0;
+            client.write_all(b"a\n").unwrap();
+            while begun.elapsed() < Duration::from_secs(30) && client.write_all(b"x").is_ok() {
+                sent += 1;
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            sent
+        });
+        let mut found = Vec::new();
+        read(&mut stream, Duration::from_millis(200), |piece| {
+            if let Piece::Lines(lines) = piece {
+                found.extend_from_slice(lines);
+            }
+        })
+        .unwrap();
+        drop(stream);
+        assert_eq!(found, b"a\n");
+        assert!((2..1000).contains(&sender.join().unwrap()));
     }
 
     #[test]

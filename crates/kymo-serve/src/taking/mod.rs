@@ -34,10 +34,11 @@ use kymo_metrics::{Fault, Problem, Sink as _, graphite, influx};
 
 use crate::activation::HandedDatagrams;
 use crate::daemon;
+use crate::expire::ExpiredPaths;
 use crate::listen::{Server, Socket, Stream};
 use crate::log_limiter::LogLimiter;
 use crate::metrics::{MOST_SENDERS, Page};
-use crate::store::{Log, LogOf, Store};
+use crate::store::{Level, Log, LogOf, Store};
 use crate::sync::{lock, wait_until};
 use counters::AllCounters;
 use datagrams::{Receiver, Receiving, Take};
@@ -279,6 +280,16 @@ impl Taking {
                 || listens
                     .any(|(of, listen)| of == *protocol && listen.datagrams.contains(&it.endpoint))
         });
+        for (of, it) in receiving.iter().filter(|(_, it)| !it.is_handed) {
+            let mut listens = options.line_listens().into_iter();
+            let listen = listens.find(|(protocol, _)| protocol == of);
+            if let (Endpoint::Unixgram(path), Some((_, listen))) = (&it.endpoint, listen)
+                && let Err(error) = listen.streams.access.give(path)
+            {
+                let text = format!("{}: {}", it.endpoint, reason(&error));
+                (self.log.0)(Level::Warning, &text);
+            }
+        }
         for (protocol, receiver) in plan.receivers {
             let listener = receiver.endpoint.to_string();
             let counters = self.shared.counters.of(protocol, &listener);
@@ -374,6 +385,10 @@ impl daemon::Source for Taking {
             let name = name.replace('-', "_");
             page.connections(&name, server.connections());
         }
+    }
+
+    fn expired(&self, paths: &ExpiredPaths) {
+        self.shared.table.expired(paths);
     }
 
     fn stop(&self) {

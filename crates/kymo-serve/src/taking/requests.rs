@@ -31,8 +31,12 @@ pub(super) fn serve(shared: &Arc<Shared>, protocol: Protocol, stream: Stream) {
         time: listen.timeout,
         idle: listen.listen.idle_timeout,
     };
-    let token_file = listen.listen.token_file.as_deref();
-    http::serve(stream, &limits, token_file, &mut |request| {
+    // As the latest options say it, whenever the connection began.
+    let token_file = || {
+        let (options, _) = shared.options();
+        options.http(protocol)?.listen.token_file.clone()
+    };
+    http::serve(stream, &limits, &token_file, &mut |request| {
         answer(&request, protocol, listen, &mut session)
     });
 }

@@ -19,6 +19,7 @@ use super::options::SeriesLimits;
 use super::rules::Rules;
 use super::{Options, Protocol};
 use crate::creation::{Creation, MOST_OF_ONE};
+use crate::expire::ExpiredPaths;
 use crate::log_limiter::LogLimiter;
 use crate::senders::Senders;
 use crate::series_index::Claim;
@@ -36,6 +37,9 @@ const LAST_CREATIONS: Duration = Duration::from_secs(10);
 /// Parts of the table of series, which threads look into at the same time.
 const SHARDS: usize = 32;
 
+/// That a series is not in the table any more.
+const GONE: u64 = u64::MAX;
+
 /// What is known of a series.
 #[derive(Debug)]
 pub(super) struct Series {
@@ -47,7 +51,7 @@ pub(super) struct Series {
     sender: Option<IpAddr>,
     /// How many series it counts as.
     weight: usize,
-    /// When the last sample came, in seconds since the table was made.
+    /// When the last sample came, in seconds since the table was made; [`GONE`] if the table no longer has it.
     touched: AtomicU64,
     state: Mutex<State>,
 }
@@ -214,12 +218,28 @@ impl Table {
     /// Forgets series of which nothing has come for long, or all, so that other rules hold for them.
     pub(super) fn forget(&self, all: bool) {
         let now = self.seconds();
+        self.forget_those(|series| {
+            if all {
+                series.touched.store(GONE, Relaxed);
+                return true;
+            }
+            let touched = series.touched.load(Relaxed);
+            let exchanged = || {
+                // A sample may have come at this very time.
+                let cell = &series.touched;
+                cell.compare_exchange(touched, GONE, Relaxed, Relaxed)
+            };
+            now.saturating_sub(touched) >= IDLE_SECONDS && exchanged().is_ok()
+        });
+    }
+
+    /// Forgets series for which `leaves` is true, which marks them as gone.
+    fn forget_those(&self, leaves: impl Fn(&Series) -> bool) {
         for shard in &self.shards {
             let mut shard = lock(shard);
             let (before, mut gone) = (shard.len(), 0);
             shard.retain(|_, series| {
-                let idle = now.saturating_sub(series.touched.load(Relaxed));
-                let stays = !all && idle < IDLE_SECONDS;
+                let stays = !leaves(series);
                 gone += if stays { 0 } else { series.weight };
                 if let Some(sender) = series.sender.filter(|_| !stays) {
                     lock(&self.senders).remove_series(sender, series.weight);
@@ -229,6 +249,25 @@ impl Table {
             self.known.fetch_sub(before - shard.len(), Relaxed);
             self.weight.fetch_sub(gone, Relaxed);
         }
+    }
+
+    /// Gives back what databases count that were removed, and forgets their series.
+    pub(super) fn expired(&self, paths: &ExpiredPaths) {
+        // One that was created again meanwhile counts.
+        let is_gone = |path: &[u8]| !path_of(path).exists();
+        {
+            let mut senders = lock(&self.senders);
+            for path in paths.iter().filter(|path| is_gone(path)) {
+                senders.remove_database(path);
+            }
+        }
+        self.forget_those(|series| {
+            let path = self.store.path(series.path.as_bytes());
+            paths.contains(path.as_slice()) && is_gone(&path) && {
+                series.touched.store(GONE, Relaxed);
+                true
+            }
+        });
     }
 
     /// Creates databases of those who do not wait, until nothing more comes, or it takes too long to end.
@@ -281,17 +320,20 @@ impl Table {
         if let Some(opened) = self.find(series)? {
             return Ok(opened);
         }
-        if self.created.count.load(Relaxed) >= options.limits.most_series as u64 {
-            return Err(io::Error::other(
-                "as many databases were created as `series.most-series` allows",
-            ));
-        }
-        if let Some(sender) = series.sender
-            && !lock(&self.senders).has_room(sender, options.limits.most_bytes_per_sender)
         {
-            return Err(io::Error::other(
-                "the databases of its sender have as many bytes as `series.most-mib-per-sender` allows",
-            ));
+            let mut senders = lock(&self.senders);
+            if senders.databases() >= options.limits.most_series {
+                return Err(io::Error::other(
+                    "as many databases were created as `series.most-series` allows",
+                ));
+            }
+            if let Some(sender) = series.sender
+                && !senders.has_room(sender, options.limits.most_bytes_per_sender)
+            {
+                return Err(io::Error::other(
+                    "the databases of its sender have as many bytes as `series.most-mib-per-sender` allows",
+                ));
+            }
         }
         let store = &self.store;
         let path = store.path(series.path.as_bytes());
@@ -304,8 +346,8 @@ impl Table {
         match store.create_new(&path, &definition) {
             Ok(()) => {
                 self.created.count.fetch_add(1, Relaxed);
-                if let (Some(sender), Ok(file)) = (series.sender, path_of(&path).metadata()) {
-                    lock(&self.senders).add_bytes(sender, file.len());
+                if let Ok(file) = path_of(&path).metadata() {
+                    lock(&self.senders).add_database(&path, series.sender, file.len());
                 }
             }
             // Another thread or process was faster.
@@ -365,11 +407,21 @@ impl Series {
         &self.key
     }
 
-    /// Notes that a sample has come.
-    pub(super) fn touch(&self, seconds: u64) {
-        if self.touched.load(Relaxed) != seconds {
-            self.touched.store(seconds, Relaxed);
-        }
+    /// What its values are.
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Notes that a sample has come. Returns whether the table still has the series: if not, it is to be looked up
+    /// again, so that it counts.
+    pub(super) fn touch(&self, seconds: u64) -> bool {
+        let before = self.touched.load(Relaxed);
+        let exchange = || {
+            let touched = &self.touched;
+            touched.compare_exchange(before, seconds, Relaxed, Relaxed)
+        };
+        // Where another thread was faster, it has noted the same, or that the series is gone.
+        before == seconds || (before != GONE && exchange().map_or_else(|it| it != GONE, |_| true))
     }
 
     /// Takes a sample if its database is not known to who has it. With `waits`, the database is created before this

@@ -222,6 +222,18 @@ impl Session {
         }
     }
 
+    /// What a name means to the common table.
+    fn look_up(&mut self, key: &Key, kind: Kind) -> Met {
+        let table = &self.shared.table;
+        match table.series(&self.options, self.protocol, key, kind, self.sender) {
+            Ok(series) => Met::Series(series, None),
+            Err(rejected) => {
+                self.rejected_since.get_or_insert(self.seconds);
+                Met::Rejected(rejected)
+            }
+        }
+    }
+
     /// Forgets the names that were met.
     fn forget_names(&mut self) {
         self.met.clear();
@@ -259,17 +271,7 @@ impl Sink for Session {
     }
 
     fn series(&mut self, raw: &[u8], key: &Key, kind: Kind) -> usize {
-        let found = self
-            .shared
-            .table
-            .series(&self.options, self.protocol, key, kind, self.sender);
-        let met = match found {
-            Ok(series) => Met::Series(series, None),
-            Err(rejected) => {
-                self.rejected_since.get_or_insert(self.seconds);
-                Met::Rejected(rejected)
-            }
-        };
+        let met = self.look_up(key, kind);
         self.remember(raw, met)
     }
 
@@ -284,10 +286,16 @@ impl Sink for Session {
             return self.reject(Rejected::Ancient, series, reason);
         }
         let at = time(nanos);
+        if let Met::Series(known, _) = self.met.at(series)
+            && !known.touch(self.seconds)
+        {
+            // It was idle, or its database has expired.
+            let known = Arc::clone(known);
+            *self.met.at_mut(series) = self.look_up(known.key(), known.kind());
+        }
         let outcome = match self.met.at_mut(series) {
             Met::Rejected(rejected) => Outcome::Rejected(*rejected, None),
             Met::Series(series, opened) => {
-                series.touch(self.seconds);
                 let table = &self.shared.table;
                 let taken = opened
                     .as_ref()

@@ -48,7 +48,7 @@ fn nothing_begins_where_all_databases_are_missing() {
         let error = Store::open(options.clone()).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
         let expected = format!(
-            "'{}': there is nothing, but the journal has 2 updates",
+            "`{}`: there is nothing, but the journal has 2 updates",
             base.display()
         );
         assert!(error.to_string().starts_with(&expected), "{error}");

@@ -327,6 +327,57 @@ fn senders_and_series_are_bounded() {
     );
 }
 
+#[test]
+fn limits_are_given_back_when_databases_expire() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let fixture = fixture(&format!(
+        r#"
+        [graphite]
+        listen = "udp:127.0.0.1:{port}"
+        [series]
+        most-series = 2
+        most-series-per-sender = 1
+        "#
+    ));
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let send = |text: &str| {
+        let to = ("127.0.0.1", port);
+        socket.send_to(text.as_bytes(), to).unwrap();
+    };
+    send("a 1 N\n");
+    fixture.pending("graphite/a.rrd", 1);
+    let file = fixture.path("data/graphite/a.rrd");
+    let bytes = file.metadata().unwrap().len();
+    let of_sender = |what: &str| format!("kymo_taken_sender_{what}{{sender=\"127.0.0.1\"}}");
+    fixture.wait_for(&format!("{} {bytes}", of_sender("database_bytes")));
+    send("b 1 N\n");
+    let udp = format!("protocol=\"graphite\",listener=\"udp:127.0.0.1:{port}\"");
+    let refused =
+        |count: u32| format!("kymo_taken_rejected_total{{{udp},reason=\"sender_limit\"}} {count}");
+    fixture.wait_for(&refused(1));
+    // One that is there is not given back.
+    let path = fixture.store.path(b"graphite/a.rrd");
+    let expired = [path.clone()].into_iter().collect();
+    fixture.taking.expired(&expired);
+    send("c 1 N\n");
+    fixture.wait_for(&refused(2));
+    fixture.store.forget(&path).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    fixture.taking.expired(&expired);
+    fixture.wait_for("kymo_taken_series 0");
+    assert!(!fixture.metrics().contains("kymo_taken_sender_"));
+    // The listener has met this name.
+    send("a 2 N\n");
+    fixture.pending("graphite/a.rrd", 1);
+    fixture.wait_for("kymo_taken_series 1");
+    fixture.wait_for(&format!("{} {bytes}", of_sender("database_bytes")));
+    fixture.wait_for(&format!("{} 1", of_sender("series")));
+}
+
 /// What was decoded is in the journal, and labels are there again.
 #[test]
 fn lines_survive_that_the_daemon_is_killed() {

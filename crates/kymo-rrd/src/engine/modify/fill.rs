@@ -42,6 +42,42 @@ impl Filling<'_> {
         &self,
         current_row: impl FnMut(usize, u64) -> u64,
     ) -> Result<Changed, ModifyError> {
+        self.create_by(Order::Files, current_row)
+    }
+
+    /// Makes the database in another order than rrdtool's: a row comes from archives whose rows are as short or
+    /// shorter, whichever file they are in, and only what none of these knows from longer rows, the shortest first.
+    /// Archives that are equal by this come in the order of [`create`](Self::create). It takes time by the rows that
+    /// there are and those that are made, and not by the data points that these are of.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create`](Self::create).
+    pub fn create_finest_first(
+        &self,
+        current_row: impl FnMut(usize, u64) -> u64,
+    ) -> Result<Changed, ModifyError> {
+        self.create_by(Order::Finest, current_row)
+    }
+
+    /// The same in the order of the files; like [`create_finest_first`](Self::create_finest_first), it does not take
+    /// time by data points.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create`](Self::create).
+    pub fn create_by_rows(
+        &self,
+        current_row: impl FnMut(usize, u64) -> u64,
+    ) -> Result<Changed, ModifyError> {
+        self.create_by(Order::Rows, current_row)
+    }
+
+    fn create_by(
+        &self,
+        order: Order,
+        current_row: impl FnMut(usize, u64) -> u64,
+    ) -> Result<Changed, ModifyError> {
         let database = crate::engine::create(self.definition, current_row);
         let mut changed = Changed::new(database.map_err(ModifyError::new)?)?;
         if self.givers.is_empty() {
@@ -52,8 +88,9 @@ impl Filling<'_> {
             for archive in 0..self.definition.archives.len() {
                 let places = self.places(source);
                 let rows = 0..self.definition.archives[archive].rows;
-                fill_rows(&mut changed, archive, source, rows, &places, Needed::ByXff);
-                prepare(&mut changed, archive, source, &places);
+                let how = (Needed::ByXff, order);
+                fill_rows(&mut changed, archive, source, rows, &places, how);
+                prepare(&mut changed, archive, source, &places, order);
             }
         }
         Ok(changed)
@@ -101,6 +138,17 @@ pub(super) enum Needed {
     Anything,
 }
 
+/// Which archives are asked first, and how rows are put together of theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// By files, and data point by data point: as rrdtool does it.
+    Files,
+    /// By files, and a row at once.
+    Rows,
+    /// By the lengths of their rows, and a row at once.
+    Finest,
+}
+
 /// Fills rows of an archive for a data source that others know; rows count from the oldest.
 pub(super) fn fill_rows(
     changed: &mut Changed,
@@ -108,7 +156,7 @@ pub(super) fn fill_rows(
     source: usize,
     rows: Range<u64>,
     places: &[(&Giver<'_>, usize)],
-    needed: Needed,
+    (needed, order): (Needed, Order),
 ) {
     let seconds = row_seconds(&changed.database, archive);
     let (Some(seconds), Ok(step)) = (seconds, i64::try_from(changed.database.step)) else {
@@ -116,7 +164,7 @@ pub(super) fn fill_rows(
     };
     let (series, function, xff) = match changed.database.archives[archive].kind {
         ArchiveKind::Consolidated { function, xff } => (
-            candidates(function, seconds, places),
+            candidates(function, seconds, places, order),
             function,
             match needed {
                 Needed::ByXff => xff.to_f64(),
@@ -135,6 +183,7 @@ pub(super) fn fill_rows(
         function,
         xff,
         step,
+        is_whole: order != Order::Files,
     };
     for row in rows {
         let end = changed.database.row_time(archive, row);
@@ -172,6 +221,7 @@ fn candidates<'a>(
     function: Consolidation,
     seconds: i64,
     places: &[(&'a Giver<'a>, usize)],
+    order: Order,
 ) -> Vec<Series<'a>> {
     let mut all = Vec::new();
     for (giver, source) in places {
@@ -196,6 +246,10 @@ fn candidates<'a>(
             .collect();
         series.sort_by_key(|(rank, series)| (*rank, series.seconds()));
         all.extend(series.into_iter().map(|(_, series)| series));
+    }
+    if order == Order::Finest {
+        // Those that are equal stay in their order.
+        all.sort_by_key(|series| Some(series.seconds()).filter(|it| *it > seconds));
     }
     all
 }
@@ -254,6 +308,7 @@ pub(super) fn prepare(
     archive: usize,
     source: usize,
     places: &[(&Giver<'_>, usize)],
+    order: Order,
 ) {
     let ArchiveKind::Consolidated { function, xff } = changed.database.archives[archive].kind
     else {
@@ -284,11 +339,12 @@ pub(super) fn prepare(
         // They begin with nothing known of them.
         return;
     }
-    let series: Vec<_> = candidates(Consolidation::Average, step, places);
+    let series: Vec<_> = candidates(Consolidation::Average, step, places, order);
     let rule = Rule {
         function: Consolidation::Average,
         xff,
         step,
+        is_whole: false,
     };
     let point = |number: u64| {
         let end = i64::try_from(number).ok()?.checked_mul(step)?;
@@ -301,8 +357,21 @@ pub(super) fn prepare(
         scratch.set_value(Scratch::PRIMARY, Value::from(value));
     } else {
         let first = (steps - steps % points).saturating_sub(points);
+        // All data points up to where the next row of any archive begins have the same value.
+        let (mut rate, mut same_until) = (f64::NAN, first);
         for number in first..steps {
-            let rate = point(number + 1).unwrap_or(f64::NAN);
+            if number >= same_until {
+                rate = point(number + 1).unwrap_or(f64::NAN);
+                let begin = i64::try_from(number)
+                    .ok()
+                    .and_then(|it| it.checked_mul(step));
+                let next = begin.map(|begin| series.iter().map(|it| it.next_row(begin)).min());
+                same_until = match next {
+                    Some(Some(next)) => u64::try_from(next / step).unwrap_or(0),
+                    Some(None) => steps,
+                    None => 0,
+                };
+            }
             fold(&mut scratch, function, xff, points, number, rate);
         }
     }

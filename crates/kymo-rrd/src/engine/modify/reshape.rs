@@ -1,6 +1,6 @@
 //! Data sources and archives that come and go, and other steps, as operands of `rrdtool tune`.
 
-use super::fill::{Giver, Needed, fill_rows, prepare};
+use super::fill::{Giver, Needed, Order, fill_rows, prepare};
 use super::resize::copy;
 use super::{Changed, ModifyError};
 use crate::engine::{Defined, Definition, Engine, Smoothing, fold, fresh};
@@ -127,9 +127,16 @@ impl Reshaping {
                 let places = [(&giver, place)];
                 // rrdtool looks at the xff only where `create` takes values of other files.
                 let (rows, needed) = (0..count - stay, Needed::Anything);
-                fill_rows(&mut changed, archive, source, rows, &places, needed);
+                fill_rows(
+                    &mut changed,
+                    archive,
+                    source,
+                    rows,
+                    &places,
+                    (needed, Order::Files),
+                );
                 if old == 0 {
-                    prepare(&mut changed, archive, source, &places);
+                    prepare(&mut changed, archive, source, &places, Order::Files);
                 }
             }
         }

@@ -40,6 +40,12 @@ impl<'a> Series<'a> {
         self.seconds
     }
 
+    /// Where the row ends that a time is in, or where one would if the series had rows there.
+    pub(super) fn next_row(&self, time: i64) -> i64 {
+        let into = (time.saturating_sub(self.begin)).rem_euclid(self.seconds);
+        time.saturating_add(self.seconds - into)
+    }
+
     /// Whether all of a stretch of time is in the series.
     fn covers(&self, begin: i64, end: i64) -> bool {
         begin >= self.begin && end <= self.end
@@ -89,6 +95,8 @@ pub(super) struct Rule {
     pub(super) xff: f64,
     /// Seconds of a data point: values count for each second that they are of, in this unit.
     pub(super) step: i64,
+    /// Whether all data points of a stretch are looked at together: it takes time by the rows that know them then.
+    pub(super) is_whole: bool,
 }
 
 impl Rule {
@@ -108,7 +116,7 @@ impl Rule {
         };
         let length = end.checked_sub(begin).filter(|length| *length > 0)?;
         // If there are too many points to look at each in a reasonable time, they are treated as one.
-        let at_once = if length / self.step > MOST_POINTS {
+        let at_once = if self.is_whole || length / self.step > MOST_POINTS {
             length
         } else {
             self.step

@@ -1,0 +1,127 @@
+//! Sockets of a configuration.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kymo_io::net::Address;
+use kymo_io::reason;
+use nix::unistd::geteuid;
+
+use super::{Bound, Daemon};
+use crate::config::{Config, Listen};
+use crate::listen::Socket;
+#[cfg(feature = "tls")]
+use crate::listen::tls;
+use crate::log::Level;
+
+impl Daemon {
+    /// Binds the sockets of a configuration; those that are bound already are taken as they are.
+    pub(super) fn bind(&self, config: &Config) -> Result<Bound, String> {
+        let mut bound = Bound::new();
+        for (what, listen) in config.spoken() {
+            for address in &listen.addresses {
+                if bound.iter().any(|(_, taken, _)| taken == address) {
+                    return Err(format!("{address}: it is specified twice"));
+                }
+                let there = self.bound.iter().find(|(_, taken, _)| taken == address);
+                let socket = match there {
+                    Some((.., socket)) => Arc::clone(socket),
+                    None => Arc::new(self.bind_at(what, address, listen)?),
+                };
+                bound.push((what, address.clone(), socket));
+            }
+        }
+        if !config.metrics.is_set && config.metrics.addresses.is_empty() {
+            bound.extend(self.bind_own_metrics(&config.metrics));
+        }
+        Ok(bound)
+    }
+
+    /// Binds a socket of this machine for metrics, where the system has a directory for such. Another daemon may have
+    /// it already: then this one starts without it.
+    fn bind_own_metrics(&self, listen: &Listen) -> Option<(&'static str, Address, Arc<Socket>)> {
+        let address = Address::Unix(runtime_directory()?.join(METRICS_SOCKET));
+        let there = self.bound.iter().find(|(_, taken, _)| *taken == address);
+        if let Some((.., socket)) = there {
+            return Some(("metrics", address, Arc::clone(socket)));
+        }
+        match self.bind_at("metrics", &address, listen) {
+            Ok(socket) => Some(("metrics", address, Arc::new(socket))),
+            Err(problem) => {
+                (self.log)(Level::Warning, &format!("no metrics: {problem}"));
+                None
+            }
+        }
+    }
+
+    fn bind_at(&self, what: &str, address: &Address, listen: &Listen) -> Result<Socket, String> {
+        let socket = Socket::bind(address, &listen.access)
+            .map_err(|error| format!("{address}: {}", reason(&error)))?;
+        encrypt(&socket, listen).map_err(|problem| format!("{address}: {problem}"))?;
+        (self.log)(Level::Info, &format!("{what} at {}", socket.name()));
+        let asks = listen.token_file.is_some()
+            || listen.tls.as_ref().is_some_and(|it| it.client_ca.is_some());
+        let lack = match (asks, listen.tls.is_some()) {
+            (true, true) => None,
+            (true, false) => Some("tokens can be read on the way: nothing is encrypted"),
+            (false, true) => Some("nobody is asked who they are"),
+            (false, false) => Some("nobody is asked who they are and nothing is encrypted"),
+        };
+        if let Some(lack) = lack.filter(|_| !address.is_local()) {
+            (self.log)(
+                Level::Warning,
+                &format!("other machines may reach {address}, where {lack}"),
+            );
+        }
+        Ok(socket)
+    }
+
+    /// The sockets where something is spoken, those before the daemon among them.
+    pub(super) fn sockets(&self, what: &str, bound: &Bound) -> Vec<Arc<Socket>> {
+        let handed = self.handed.iter().filter(|(name, _)| *name == what);
+        let bound = bound.iter().filter(|(name, ..)| *name == what);
+        let handed = handed.map(|(_, socket)| socket);
+        handed
+            .chain(bound.map(|(.., socket)| socket))
+            .cloned()
+            .collect()
+    }
+}
+
+/// The name of the socket for metrics.
+const METRICS_SOCKET: &str = "metrics.sock";
+
+/// Where sockets of this daemon may be by default: the directory that systemd has made for it, that of the user, or that
+/// of the system.
+fn runtime_directory() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(directories) = variable("RUNTIME_DIRECTORY") {
+        return std::env::split_paths(&directories).next();
+    }
+    let parent = match variable("XDG_RUNTIME_DIR") {
+        Some(directory) => PathBuf::from(directory),
+        None if geteuid().is_root() => PathBuf::from("/run"),
+        None => return None,
+    };
+    let directory = parent.join("kymo");
+    // If it cannot be created, the socket in it cannot be bound either.
+    let _ = std::fs::create_dir(&directory);
+    Some(directory)
+}
+
+/// Has the connections of a port encrypted as the configuration says it.
+#[cfg(feature = "tls")]
+pub(super) fn encrypt(socket: &Socket, listen: &Listen) -> Result<(), String> {
+    if let Socket::Tcp(_, encryption) = socket {
+        let acceptor = listen.tls.as_ref().map(tls::Acceptor::read);
+        encryption.set(acceptor.transpose()?);
+    }
+    Ok(())
+}
+
+/// There is no such key of the configuration then.
+#[cfg(not(feature = "tls"))]
+#[allow(clippy::unnecessary_wraps, reason = "with TLS it may fail")]
+pub(super) fn encrypt(_: &Socket, _: &Listen) -> Result<(), String> {
+    Ok(())
+}
