@@ -311,6 +311,21 @@ mod tests {
         assert_eq!(file.findings.iter().count(), 1);
     }
 
+    /// Whatever a byte is, the file is refused or becomes a database.
+    #[test]
+    fn any_byte_is_withstood() {
+        let bytes = file(1);
+        for at in 0..bytes.len() {
+            for value in [0, 1, 0x10, 0x7f, 0x80, 0xff] {
+                let mut wrong = bytes.clone();
+                wrong[at] = value;
+                if let Ok(file) = read(&wrong) {
+                    assert_eq!(file.changed.database.check_shape(), Ok(()));
+                }
+            }
+        }
+    }
+
     #[test]
     fn damaged_files_are_refused() {
         let bytes = file(1);

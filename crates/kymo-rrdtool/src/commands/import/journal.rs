@@ -60,9 +60,11 @@ impl Journal {
         match self.inside(&file) {
             Some(file) if is_update => self.pending.entry(file).or_default().extend(words),
             Some(file) => drop(self.pending.remove(&file)),
-            None => {
+            None if is_update => {
                 self.outside.insert(file);
             }
+            // What was written is in its database already.
+            None => {}
         }
     }
 
@@ -209,7 +211,7 @@ mod tests {
         };
         journal.file(
             b"update /db/a.rrd 10:1\nupdate b\\ c.rrd 10:1 20:2\nwrote /db/a.rrd\nUPDATE a.rrd 30:3\nforget c.rrd\n\n\
-              nonsense\nupdate /etc/d 1:1\nupdate ../e 1:1\nupdate b\\ c.rrd 1600003500:35",
+              nonsense\nupdate /etc/d 1:1\nwrote /etc/f\nupdate ../e 1:1\nupdate b\\ c.rrd 1600003500:35",
         );
         let of = |file: &[u8]| journal.pending[file].len();
         assert_eq!((of(b"a.rrd"), of(b"b c.rrd")), (1, 2));
