@@ -7,5 +7,6 @@ pub mod native;
 pub mod portable;
 pub mod rrd4j;
 mod source;
+pub mod whisper;
 
 pub use source::{Form, Source, is_database};

@@ -19,6 +19,8 @@ use crate::http::{HttpAnswer, HttpRequest};
 
 /// The version of Graphite whose API this is.
 const VERSION: &str = "1.1.10";
+/// Patterns that one request expands.
+const MOST_PATTERNS: usize = 100;
 /// The seconds of a day.
 const DAY: i64 = 86_400;
 
@@ -216,6 +218,11 @@ fn find(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> {
 /// The paths that patterns mean.
 fn expand(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> {
     let is_set = |name: &str| request.get(name) == Some("1");
+    if request.all("query").nth(MOST_PATTERNS).is_some() {
+        return Err(Failure::bad(format!(
+            "more than {MOST_PATTERNS} parameters `query`"
+        )));
+    }
     let series = queries.catalog.series();
     let mut groups: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for query in request.all("query") {

@@ -16,6 +16,9 @@ use super::databases::Databases;
 use super::{Queries, json_strings, now, status};
 use crate::http::{HttpAnswer, HttpRequest};
 
+/// Parameters `match[]` of a request: each may be as large as a query.
+const MOST_MATCHES: usize = 100;
+
 /// Why a request has no answer.
 #[derive(Debug)]
 struct Failure {
@@ -329,6 +332,14 @@ impl Api<'_> {
         let (start, end) = (self.time("start")?, self.time("end")?);
         let start = start.unwrap_or(i64::MIN);
         let end = end.unwrap_or(i64::MAX);
+        if self.request.all("match[]").nth(MOST_MATCHES).is_some() {
+            return Err(Failure::bad(format!(
+                "more than {MOST_MATCHES} parameters match[]"
+            )));
+        }
+        let Some(_turn) = self.queries.turn(self.deadline()?) else {
+            return Err(Failure::timeout("query timed out in query queue"));
+        };
         let matchers = self.request.all("match[]").map(Matchers::parse);
         let matchers: Vec<_> = matchers
             .collect::<Result<_, _>>()
@@ -338,19 +349,17 @@ impl Api<'_> {
         }
         let series = self.queries.catalog.series();
         let is_current = |entry: &&Arc<SeriesEntry>| {
-            start <= end && {
-                let written = entry.modified.map_or(i64::MAX, millis_of);
-                // Archives reach back so far from the last update.
-                let oldest = written.saturating_sub(entry.span.saturating_mul(1000));
-                if oldest > end {
-                    return false;
-                }
-                // What waits in memory is not yet in the file.
-                written >= start
-                    || self.queries.store.known(&entry.path).is_some_and(|it| {
-                        it.pending_count() > 0 && it.last().seconds().saturating_mul(1000) >= start
-                    })
+            let written = entry.modified.map_or(i64::MAX, millis_of);
+            // Archives reach back so far from the last update.
+            let oldest = written.saturating_sub(entry.span.saturating_mul(1000));
+            if oldest > end {
+                return false;
             }
+            // What waits in memory is not yet in the file.
+            written >= start
+                || self.queries.store.known(&entry.path).is_some_and(|it| {
+                    it.pending_count() > 0 && it.last().seconds().saturating_mul(1000) >= start
+                })
         };
         if matchers.is_empty() {
             return Ok(series.all().iter().filter(is_current).cloned().collect());

@@ -147,7 +147,7 @@ impl Changed {
     }
 
     /// Sets a value; rows count from the oldest.
-    fn set(&mut self, archive: usize, row: u64, source: usize, value: Value) {
+    pub(crate) fn set(&mut self, archive: usize, row: u64, source: usize, value: Value) {
         let grid = self.grids[archive];
         // The ring has been checked to be in the memory.
         let place = (grid.oldest + row) % grid.places;

@@ -1,4 +1,8 @@
-//! `import`: databases from tables, and from files of RRD4J.
+//! `import`: databases from tables, from files of RRD4J and Whisper, from trees of them and of other programs'
+//! databases, and updates from rrdcached's journal.
+
+mod journal;
+mod tree;
 
 use std::borrow::Cow;
 
@@ -7,27 +11,36 @@ use kymo_machine::Width;
 use kymo_rrd::engine::modify::{Filling, Giver};
 use kymo_rrd::engine::{Defined, Definition, Measurement, Origin, Rrd, Sample, Smoothing};
 use kymo_rrd::file::convert::{Target, convert};
+use kymo_rrd::file::{rrd4j, whisper};
 use kymo_rrd::model::SourceKind;
-use kymo_rrd::{Form, Source, Text, Time, file::rrd4j, text::numbers};
+use kymo_rrd::{Form, Source, Text, Time, text::numbers};
 
 use super::{FIRST_ROW, FORMAT, define, format};
 use crate::csv::{Table, time};
 use crate::make::{self, Existing, FirstRows};
 use crate::options::{Command, Opt, Words};
-use crate::path::shown;
+use crate::path::{path, shown};
 use crate::{Failure, Session, open, times};
 
 pub(super) const COMMAND: Command = Command {
     name: "import",
-    about: "Make a database of a table of values, or of a file of RRD4J or JRobin",
+    about: "Make databases of tables, of files of RRD4J, JRobin or Whisper, and of trees",
     details: "A table is CSV: a column of times (seconds or nanoseconds since 1970, or as in RFC 3339) \
         and columns of readings, which are U, nan or nothing where they are unknown; the first row \
         names the columns. Rows come in order of time: those that do not are left out and counted. \
         Data sources and archives are defined as for create, DS:NAME=COLUMN:... where the names \
         differ. If no data source is, each column of numbers becomes a GAUGE; if no archive is, one of \
-        AVERAGE holds all. Of a file of RRD4J, all is taken that RRDtool has as well.",
-    operands: "FILE.csv|FILE FILE.rrd [DS:...] [RRA:...]",
+        AVERAGE holds all. Of a file of RRD4J or Whisper, all is taken that RRDtool has as well. --from \
+        whisper|ganglia|proxmox makes a database of each file of a directory, in another one; --from \
+        rrdcached stores what a journal of rrdcached has and the databases below a directory do not.",
+    operands: "FILE.csv|FILE|DIR FILE.rrd|DIR [DS:...] [RRA:...]",
     options: &[
+        Opt::with(
+            None,
+            "from",
+            "whisper|ganglia|proxmox|rrdcached",
+            "What the directory is: a tree of Whisper, Ganglia or Proxmox VE, or a journal of rrdcached.",
+        ),
         Opt::with(
             None,
             "columns",
@@ -57,6 +70,8 @@ pub(super) const COMMAND: Command = Command {
     examples: &[
         "import load.csv load.rrd --step 1m RRA:AVERAGE:0.5:1m:1w RRA:MAX:0.5:1h:1y",
         "import demo.jrb demo.rrd --format portable",
+        "import --from whisper /var/lib/graphite/whisper /var/lib/rrd/graphite",
+        "import --from rrdcached /var/lib/rrdcached/journal /var/lib/rrdcached/db",
     ],
     run,
 };
@@ -72,7 +87,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         return Err(Failure::new(format!("Usage: rrdtool {usage}")));
     };
     let existing = Existing::of(words);
-    if existing == Existing::Stays {
+    if existing == Existing::Stays && words.value("from").is_none() {
         make::is_free(output)?;
     }
     let step = words.value("step").map(times::duration).transpose();
@@ -87,9 +102,30 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         first_rows: FirstRows::read(words.value("first-row"))?,
         existing,
     };
+    if let Some(from) = words.value("from") {
+        return match tree::Layout::named(from) {
+            Some(layout) => import.tree(session, layout),
+            None if from == b"rrdcached" => import.journal(session),
+            None => Err(Failure::new(format!(
+                "--from: found '{}', expected whisper, ganglia, proxmox or rrdcached",
+                shown(from)
+            ))),
+        };
+    }
+    if path(input).is_dir() {
+        return Err(Failure::new(format!(
+            "'{}' is a directory: --from says what it holds (whisper, ganglia, proxmox or rrdcached)",
+            shown(input)
+        )));
+    }
     let bytes = open::bytes(input)?;
     match rrd4j::is_rrd4j(&bytes) {
         true => import.rrd4j(session, &bytes),
+        false if whisper::is_whisper(&bytes) || input.ends_with(b".wsp") => {
+            import.whisper_source(session, input, &bytes, |session, source| {
+                import.of_source(session, source, "Whisper")
+            })
+        }
         false if kymo_rrd::is_database(&bytes) => Err(Failure::new(format!(
             "'{}': this is a database already; `kymo rrd convert` makes one of another form of it",
             shown(input)
@@ -127,12 +163,40 @@ impl Import<'_> {
     }
 
     fn rrd4j(&self, session: &mut Session<'_>, bytes: &Bytes) -> Result<(), Failure> {
-        if self.columns.is_some() || self.time.is_some() {
-            return Err(self.failure("this is a file of RRD4J, which has no columns"));
-        }
         let source = Source::open(bytes, None).map_err(|error| self.failure(error))?;
+        self.of_source(session, &source, "RRD4J")
+    }
+
+    /// Reads a file of Whisper.
+    fn whisper_source<T>(
+        &self,
+        session: &mut Session<'_>,
+        word: &[u8],
+        bytes: &[u8],
+        work: impl FnOnce(&mut Session<'_>, &Source<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let file = whisper::read(bytes)
+            .map_err(|error| Failure::new(format!("'{}': {error}", shown(word))))?;
+        for finding in file.findings.iter() {
+            session.warn(format_args!("{}: {}", shown(word), finding.error));
+        }
+        work(session, &file.changed.source(Form::Xml, Vec::new()))
+    }
+
+    /// Makes a database of another, with what is defined otherwise.
+    fn of_source(
+        &self,
+        session: &mut Session<'_>,
+        source: &Source<'_>,
+        what: &str,
+    ) -> Result<(), Failure> {
+        if self.columns.is_some() || self.time.is_some() {
+            return Err(self.failure(format_args!(
+                "this is a file of {what}, which has no columns"
+            )));
+        }
         if self.texts.is_empty() && self.step.is_none() && self.first_rows.is_random() {
-            return make::write(session, self.output, &source, self.format, self.existing);
+            return make::write(session, self.output, source, self.format, self.existing);
         }
         let database = &source.database;
         for finding in source.findings.iter() {
