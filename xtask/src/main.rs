@@ -38,7 +38,7 @@ usage: cargo xtask COMMAND [OPTIONS]
       --verbose     shows where each failure differs
   elements TRACE
       Prints every element of a trace with its bit offset.
-  interop [--only analyses|ctf|tracing|perfetto|rrd|engine|commands|graphs|serve|collectd|queries|kills|taking|soak] [--python PROGRAM] [--tool SCRIPT] [--events N]
+  interop [--only analyses|ctf|tracing|perfetto|rrd|engine|commands|graphs|graph-scripts|serve|collectd|queries|kills|taking|soak] [--python PROGRAM] [--tool SCRIPT] [--events N]
           [--databases DIR] [--command-lines FILE]
           [--rounds N] [--seed N] [--graphs N] [--scenarios N] [--kind KIND] [--kills N] [--ours PROGRAM]
           [--theirs PROGRAM]

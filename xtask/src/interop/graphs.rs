@@ -10,6 +10,7 @@
 //! formats, rewritten for the databases of the corpus.
 
 mod lines;
+pub(super) mod scripts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -84,6 +85,23 @@ const EXCEPTIONS: &[Exception] = &[
     (
         |line| line.words.iter().any(|word| word.contains(",PERCENT")),
         &["graphv", "shapes of SVG", "pixels of PNG", "size of PNG"],
+    ),
+    // rrdtool reads the row behind the last one of the series.
+    (
+        |line| line.words.iter().any(|word| word.contains(",PREDICT")),
+        &["graphv", "shapes of SVG", "pixels of PNG", "tables"],
+    ),
+    // rrdtool has a column of what is in memory for a LINE of a number.
+    (
+        |line| {
+            line.words.iter().any(|word| {
+                let value = word
+                    .strip_prefix("LINE")
+                    .and_then(|word| word.split(':').nth(1));
+                value.is_some_and(|value| value.starts_with(|first: char| first.is_ascii_digit()))
+            })
+        },
+        &["tables"],
     ),
     // Dates after the year 9999.
     (
@@ -266,7 +284,8 @@ impl Peers<'_> {
         }
         if ours.code != Some(0) {
             // As docs/graph.md says.
-            return Ok(match ours.err.contains("the x grid has more than") {
+            let known = ["the x grid has more than", "a graph without contents"];
+            return Ok(match known.iter().any(|known| ours.err.contains(known)) {
                 true => Ok(()),
                 false => Err(("what kymo refuses", ours.err.trim().to_owned())),
             });

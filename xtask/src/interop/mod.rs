@@ -27,10 +27,27 @@ pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
 /// What `--only` chooses among.
-const PARTS: [&str; 15] = [
-    "analyses", "ctf", "symbols", "tracing", "perfetto", "rrd", "engine", "commands", "graphs",
-    "serve", "collectd", "queries", "kills", "taking", "soak",
+const PARTS: [&str; 16] = [
+    "analyses",
+    "ctf",
+    "symbols",
+    "tracing",
+    "perfetto",
+    "rrd",
+    "engine",
+    "commands",
+    "graphs",
+    "graph-scripts",
+    "serve",
+    "collectd",
+    "queries",
+    "kills",
+    "taking",
+    "soak",
 ];
+
+/// How many command lines of Debian's packages are compared where all is compared; else all of them, some 640.
+const SCRIPT_LINES: u64 = 60;
 
 /// `cargo xtask interop`.
 pub(crate) fn run(mut args: Args) -> Outcome {
@@ -54,7 +71,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     let commands = commands::Options::take(&mut args, seed)?;
     args.finish()?;
     let kymo = match (&only, &commands.ours) {
-        (Some(only), Some(ours)) if ["graphs", "kills", "symbols"].contains(&&**only) => {
+        (Some(only), Some(ours))
+            if ["graphs", "graph-scripts", "kills", "symbols"].contains(&&**only) =>
+        {
             ours.clone()
         }
         _ => build_kymo(false)?,
@@ -98,6 +117,21 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         })?);
     } else if only.is_none() {
         counts.add(graphs::run(&graphs::Options::sample(&kymo, &databases))?);
+    }
+    if wanted("graph-scripts") {
+        let most = only.as_ref().map_or(SCRIPT_LINES, |_| graphs);
+        let folder = tempfile::tempdir()?;
+        match graphs::scripts::collect(folder.path(), most)? {
+            Some(lines) => counts.add(graphs::run(&graphs::Options {
+                kymo: &kymo,
+                databases: &databases,
+                lines: 0,
+                seed,
+                tolerated: 0,
+                command_lines: Some(&lines),
+            })?),
+            None => println!("graphs of Debian's packages are left out"),
+        }
     }
     if wanted("serve") {
         counts.add(serve::run(&kymo)?);
