@@ -572,7 +572,7 @@ impl Recording for Trace {
             return Ok(());
         };
         self.decoder
-            .visit_packet(packet.data(&self.files), visitor)
+            .visit_packet(packet.fetched(&self.files)?, visitor)
             .map(|_| ())
     }
 
@@ -618,7 +618,10 @@ impl Recording for Trace {
                 .field
                 .zip(schema)
                 .and_then(|(field, schema)| report::field_path(schema, field)),
-            message: report::message(&fault),
+            message: match file {
+                Some(file) if fault.code == FaultCode::Unreadable => report::unreadable(file),
+                _ => report::message(&fault),
+            },
         }
     }
 
