@@ -6,6 +6,7 @@ use std::ops::Range;
 use datafusion::common::DataFusionError;
 use kymo_text::diagnostic::Diagnostic;
 
+use crate::objects;
 use crate::rows::OutOfOrder;
 
 /// An error that another process has made a text for people of.
@@ -74,6 +75,9 @@ pub(crate) fn render(error: &DataFusionError, sql: &str, color: bool) -> String 
 
 /// What DataFusion says, without what it says of itself.
 pub(crate) fn message(error: &DataFusionError) -> String {
+    if let DataFusionError::ObjectStore(error) = error.find_root() {
+        return objects::explained(error).to_string();
+    }
     let mut text = error.strip_backtrace();
     for prefix in [
         "SQL error: ",

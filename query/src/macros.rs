@@ -1,4 +1,4 @@
-//! Functions that stand for a query: `intervals_overlap_count`, `counter_leading_intervals`.
+//! Functions that stand for a query: `intervals_overlap_count`, `interval_self_intersect`, `counter_leading_intervals`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,11 @@ use crate::intervals::words;
 
 /// Makes the functions known.
 pub(crate) fn register(context: &SessionContext) {
-    for function in [Macro::OverlapCount, Macro::LeadingIntervals] {
+    for function in [
+        Macro::OverlapCount,
+        Macro::SelfIntersect,
+        Macro::LeadingIntervals,
+    ] {
         context.register_udtf(function.name(), Arc::new(function));
     }
 }
@@ -20,6 +24,8 @@ pub(crate) fn register(context: &SessionContext) {
 enum Macro {
     /// `intervals_overlap_count(intervals [, key ...])`
     OverlapCount,
+    /// `interval_self_intersect(intervals)`
+    SelfIntersect,
     /// `counter_leading_intervals(counters)`
     LeadingIntervals,
 }
@@ -28,6 +34,7 @@ impl Macro {
     fn name(self) -> &'static str {
         match self {
             Self::OverlapCount => "intervals_overlap_count",
+            Self::SelfIntersect => "interval_self_intersect",
             Self::LeadingIntervals => "counter_leading_intervals",
         }
     }
@@ -47,9 +54,10 @@ impl Macro {
                  SELECT ts, 1 AS step{listed} FROM {table} UNION ALL \
                  SELECT ts + dur AS ts, -1 AS step{listed} FROM {table} WHERE dur >= 0) GROUP BY ts{listed}"
             ),
-            Self::LeadingIntervals if !keys.is_empty() => {
-                return plan_err!("{} takes a table of counters alone", self.name());
+            Self::SelfIntersect | Self::LeadingIntervals if !keys.is_empty() => {
+                return plan_err!("{} takes a table alone", self.name());
             }
+            Self::SelfIntersect => self_intersect(table),
             Self::LeadingIntervals => format!(
                 "SELECT id, ts, coalesce(lead(ts) OVER turn - ts, -1) AS dur, track_id, value, \
                  lead(value) OVER turn AS next_value, lead(value) OVER turn - value AS delta_value FROM (\
@@ -59,6 +67,25 @@ impl Macro {
             ),
         })
     }
+}
+
+/// The pieces of time between the ends of intervals, with the intervals that cover each, and those that end where it begins.
+fn self_intersect(table: &str) -> String {
+    // The last piece has no end and no length.
+    let segments = format!(
+        "SELECT ts, coalesce(lead(ts) OVER (ORDER BY ts) - ts, 0) AS dur, row_number() OVER (ORDER BY ts) AS group_id FROM (\
+         SELECT ts FROM {table} UNION SELECT ts + dur AS ts FROM {table} WHERE dur >= 0)"
+    );
+    let text = |query: String| query.replace('\'', "''");
+    format!(
+        "SELECT ts, dur, group_id, id, false AS interval_ends_at_ts FROM interval_intersect('{}', '{}') UNION ALL \
+         SELECT s.ts, s.dur, s.group_id, i.id, true AS interval_ends_at_ts \
+         FROM ({segments}) s JOIN {table} i ON s.ts = i.ts + i.dur WHERE i.dur >= 0",
+        text(format!(
+            "SELECT ts, dur, group_id FROM ({segments}) WHERE dur > 0"
+        )),
+        text(format!("SELECT ts, dur, id FROM {table}")),
+    )
 }
 
 /// A name that stands for itself, whatever it is.

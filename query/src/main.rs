@@ -2,6 +2,7 @@
 //!
 //! [`source`] has the recordings, [`scan`] the tables of their events: what a query asks for (columns, time,
 //! conditions, limits) is [pushed down](pushdown) to the decoder, and each partition reads a [unit](units) of chunks.
+//! [`objects`] are recordings that are not on this machine.
 //! [`samples`] and [`model`] make the other tables, [`views`] those with Perfetto's names. The rest is DataFusion. A
 //! [`cluster`] has other processes read.
 
@@ -15,6 +16,8 @@ mod leaf;
 mod links;
 mod macros;
 mod model;
+#[cfg_attr(not(feature = "remote"), path = "objects/without.rs")]
+mod objects;
 mod opening;
 mod output;
 mod prompt;
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
             };
         }
     };
+    objects::install();
     let terminal = Terminal::new();
     let threads = match &args.node {
         Some(Node::Scheduler(args)) => args.threads.count(),

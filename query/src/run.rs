@@ -309,6 +309,7 @@ pub(crate) fn is_of_execution(error: &DataFusionError) -> bool {
         DataFusionError::Execution(_)
             | DataFusionError::External(_)
             | DataFusionError::IoError(_)
+            | DataFusionError::ObjectStore(_)
             | DataFusionError::ResourcesExhausted(_)
             | DataFusionError::ArrowError(..)
             | DataFusionError::ParquetError(_)

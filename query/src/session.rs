@@ -13,11 +13,13 @@ use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{ParquetReadOptions, SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
+use kymo_io::{Entry, EntryKind, RemoteTree};
 
 use crate::args::Parameter;
 use crate::cluster::{Remote, ShareWork};
 use crate::facts::fact_tables;
 use crate::model::model_tables;
+use crate::objects::{self, Stores};
 use crate::samples::other_tables;
 use crate::scan::{Events, ScanSettings};
 use crate::source::{EventTable, Source};
@@ -43,6 +45,7 @@ pub(crate) struct Settings {
 pub(crate) fn runtime(memory: usize) -> Result<Arc<RuntimeEnv>> {
     RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
+        .with_object_store_registry(Arc::new(Stores::default()))
         .build_arc()
 }
 
@@ -176,16 +179,13 @@ impl Session {
         }
         let mut of_files = Vec::new();
         for path in parquet {
-            for (name, place) in parquet_tables(path)? {
+            for table in parquet_tables(path)? {
                 let options = ParquetReadOptions::default();
-                let frame = self
-                    .context
-                    .read_parquet(place.to_string_lossy().into_owned(), options)
-                    .await?;
-                if is_class(&place) {
-                    of_files.push((name.clone(), frame.clone()));
+                let frame = self.context.read_parquet(table.location, options).await?;
+                if table.is_class {
+                    of_files.push((table.name.clone(), frame.clone()));
                 }
-                add(&name, frame.into_view());
+                add(&table.name, frame.into_view());
             }
         }
         if !of_files.is_empty() {
@@ -267,46 +267,79 @@ impl Session {
 
 /// Whether a path is a Parquet file, or a directory of tables as kymo writes it.
 pub(crate) fn is_parquet(path: &Path) -> bool {
-    match path.is_dir() {
-        true => parquet_tables(path).is_ok_and(|tables| !tables.is_empty()),
-        false => path.is_file() && path.extension().is_some_and(|of| of == "parquet"),
-    }
+    parquet_tables(path).is_ok_and(|tables| !tables.is_empty())
 }
 
-fn is_class(path: &Path) -> bool {
-    let name = path.file_name().map(|name| name.to_string_lossy());
-    name.is_some_and(|name| name.starts_with("class="))
+/// A table that is a Parquet file or a directory of them.
+struct ParquetTable {
+    name: String,
+    /// A path or a URL.
+    location: String,
+    /// Whether its rows are the events of a class.
+    is_class: bool,
 }
 
 /// The tables of a directory that kymo has written, or the one of a file.
-fn parquet_tables(path: &Path) -> Result<Vec<(String, PathBuf)>> {
-    if path.is_file() {
-        let name = path
-            .file_stem()
-            .map(|name| name.to_string_lossy().into_owned());
-        return Ok(vec![(name.unwrap_or_default(), path.to_path_buf())]);
+fn parquet_tables(path: &Path) -> Result<Vec<ParquetTable>> {
+    match path.to_str().filter(|_| objects::is_url(path)) {
+        Some(url) => {
+            let tree = objects::tree(url)?;
+            let location = |name: Option<&str>, _: &Path| tree.url_of(name);
+            match tree.is_object() {
+                true => Ok(file_table(path, location(None, path))),
+                false => directory_tables(tree.list(path)?, location, |part| {
+                    tree.kind(part).is_ok_and(|kind| kind == EntryKind::File)
+                }),
+            }
+        }
+        None if path.is_dir() => {
+            let location = |_: Option<&str>, path: &Path| path.to_string_lossy().into_owned();
+            directory_tables(kymo_io::list(path)?, location, Path::is_file)
+        }
+        None if path.is_file() => Ok(file_table(path, path.to_string_lossy().into_owned())),
+        None => Ok(Vec::new()),
     }
+}
+
+/// The table of a file, if it is one.
+fn file_table(path: &Path, location: String) -> Vec<ParquetTable> {
+    let name = path.file_stem().map(|name| name.to_string_lossy());
+    match path.extension().is_some_and(|ending| ending == "parquet") {
+        true => vec![ParquetTable {
+            name: name.unwrap_or_default().into_owned(),
+            location,
+            is_class: false,
+        }],
+        false => Vec::new(),
+    }
+}
+
+/// The tables of a directory with these entries.
+fn directory_tables(
+    entries: Vec<Entry>,
+    location: impl Fn(Option<&str>, &Path) -> String,
+    is_file: impl Fn(&Path) -> bool,
+) -> Result<Vec<ParquetTable>> {
     let mut tables = Vec::new();
-    for entry in std::fs::read_dir(path)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let is_whole = entry.path().join("part-0.parquet").is_file();
-        let table = match name.strip_prefix("class=") {
-            Some(class) => decoded(class),
-            None if matches!(&*name, "samples" | "losses" | "packets") => name.clone(),
-            None => continue,
-        };
-        if is_whole {
+    for entry in entries {
+        let name = entry.name.to_string_lossy();
+        let class = name.strip_prefix("class=");
+        let table = match (class, &*name) {
+            (Some(class), _) => decoded(class),
             // All that kymo writes of samples is what `samples_all` has.
-            let table = if table == "samples" && name == "samples" {
-                "samples_all".to_owned()
-            } else {
-                table
-            };
-            tables.push((table, entry.path()));
+            (None, "samples") => "samples_all".to_owned(),
+            (None, "losses" | "packets") => name.to_string(),
+            _ => continue,
+        };
+        if is_file(&entry.path.join("part-0.parquet")) {
+            tables.push(ParquetTable {
+                name: table,
+                location: location(Some(&*name), &entry.path),
+                is_class: class.is_some(),
+            });
         }
     }
-    tables.sort();
+    tables.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(tables)
 }
 

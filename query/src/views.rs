@@ -38,11 +38,24 @@ const VIEWS: &[(&str, &str)] = &[
          t.name AS thread_name, t.pid AS upid, t.pid \
          FROM slice s JOIN track t ON s.track_id = t.id WHERE t.type = 'thread'",
     ),
+    ("_slice_flattened", FLATTENED),
     (
         "trace_bounds",
         "SELECT min(\"TIMESTAMP\"::BIGINT) AS start_ts, max(\"TIMESTAMP\"::BIGINT) AS end_ts FROM events",
     ),
 ];
+
+/// For each time, the innermost slice of a track. It changes where a slice begins, or ends within another one: of what
+/// happens at the same time, the innermost begin counts, else the outermost end.
+const FLATTENED: &str = "SELECT f.id AS slice_id, f.ts, f.dur, s.depth, s.name, s.root_id, f.track_id, t.tid AS utid, t.tid, \
+     t.name AS thread_name, t.pid AS upid, t.pid, t.recording FROM (\
+     SELECT track_id, ts, id, coalesce(lead(ts) OVER (PARTITION BY track_id ORDER BY ts) - ts, -1) AS dur FROM (\
+     SELECT track_id, ts, id, row_number() OVER (PARTITION BY track_id, ts ORDER BY is_begin DESC, level DESC) AS place FROM (\
+     SELECT track_id, ts, id, 1 AS is_begin, depth::BIGINT AS level FROM slice WHERE dur <> 0 UNION ALL \
+     SELECT track_id, ts + dur AS ts, parent_id AS id, 0 AS is_begin, -(depth::BIGINT) AS level FROM slice WHERE dur > 0)) \
+     WHERE place = 1) f JOIN (SELECT id, depth, name, max(CASE WHEN depth = 0 THEN id END) OVER \
+     (PARTITION BY track_id ORDER BY ts, depth, id ROWS UNBOUNDED PRECEDING) AS root_id FROM slice) s ON f.id = s.id \
+     JOIN track t ON t.id = f.track_id";
 
 /// Threads that tracks name.
 const TRACK_THREADS: &str = "SELECT tid, max(CASE WHEN type = 'thread' THEN name END) AS name, max(pid) AS pid, \
@@ -124,6 +137,7 @@ pub(crate) async fn register(context: &SessionContext) -> Result<()> {
         )
         .await?;
         create(context, "sched_latency_for_running_interval", LATENCIES).await?;
+        create(context, "sched_previous_runnable_on_thread", RUNNABLE).await?;
     }
     Ok(())
 }
@@ -134,6 +148,13 @@ const LATENCIES: &str = "SELECT t.id AS thread_state_id, s.id AS sched_id, t.uti
      lag(state) OVER turn AS before FROM thread_state WINDOW turn AS (PARTITION BY recording, utid ORDER BY id)) t \
      JOIN sched s ON s.recording = t.recording AND s.ts = t.ts AND s.utid = t.utid AND s.cpu = t.cpu \
      WHERE t.state = 'Running' AND t.before = 'R'";
+
+/// When threads that run became runnable last, and when they did so because they were woken up.
+const RUNNABLE: &str = "SELECT id, prev_runnable_id, prev_wakeup_runnable_id, recording FROM (SELECT id, state, recording, \
+     max(CASE WHEN state = 'R' THEN id END) OVER turn AS prev_runnable_id, \
+     max(CASE WHEN state = 'R' AND before <> 'Running' THEN id END) OVER turn AS prev_wakeup_runnable_id FROM (\
+     SELECT id, utid, state, recording, lag(state) OVER (PARTITION BY recording, utid ORDER BY id) AS before FROM thread_state) \
+     WINDOW turn AS (PARTITION BY recording, utid ORDER BY id ROWS UNBOUNDED PRECEDING)) WHERE state = 'Running'";
 
 /// What is added to the switches: threads become runnable.
 async fn wakeups(context: &SessionContext) -> Result<String> {

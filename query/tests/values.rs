@@ -359,6 +359,86 @@ fn overlaps_and_leading_intervals_are_counted() {
 }
 
 #[test]
+fn intervals_are_cut_at_each_others_ends() {
+    let spans = "SELECT * FROM (VALUES (''A'', 10, 20), (''B'', 20, 25)) AS t(id, ts, dur)";
+    let found = rows(
+        &format!("SELECT * FROM interval_self_intersect('{spans}') ORDER BY ts, id"),
+        &[TRACE],
+        &[],
+    );
+    let found: Vec<_> = found
+        .iter()
+        .map(|row| {
+            let number = |name: &str| row[name].as_i64().unwrap();
+            (
+                (number("ts"), number("dur"), number("group_id")),
+                row["id"].as_str().unwrap(),
+                row["interval_ends_at_ts"].as_bool().unwrap(),
+            )
+        })
+        .collect();
+    let expected = [
+        ((10, 10, 1), "A", false),
+        ((20, 10, 2), "A", false),
+        ((20, 10, 2), "B", false),
+        ((30, 15, 3), "A", true),
+        ((30, 15, 3), "B", false),
+        ((45, 0, 4), "B", true),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn flattened_slices_are_the_innermost_ones() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("nested.json");
+    // A has B and C, which touch; C has D, which ends with it. E follows A at once.
+    let slices = [
+        ("A", 0, 100),
+        ("B", 10, 20),
+        ("C", 30, 40),
+        ("D", 50, 20),
+        ("E", 100, 5),
+        ("F", 200, 1),
+    ];
+    let slices = slices.map(|(name, begin, dur)| {
+        format!(r#"{{"ph":"X","ts":{begin},"dur":{dur},"pid":7,"tid":8,"name":"{name}"}}"#)
+    });
+    std::fs::write(&path, format!("[{}]", slices.join(","))).unwrap();
+    let found = rows(
+        "SELECT f.name, f.ts - (SELECT min(ts) FROM slice) AS begin, f.dur, f.depth, s.name AS root, f.tid \
+         FROM _slice_flattened f JOIN slice s ON s.id = f.root_id ORDER BY f.ts",
+        &[path.to_str().unwrap()],
+        &[],
+    );
+    let found: Vec<_> = found
+        .iter()
+        .map(|row| {
+            let number = |name: &str| row[name].as_i64().unwrap();
+            assert_eq!(number("tid"), 8);
+            let (name, root) = (row["name"].as_str().unwrap(), row["root"].as_str().unwrap());
+            (
+                name,
+                number("begin") / 1000,
+                number("dur") / 1000,
+                number("depth"),
+                root,
+            )
+        })
+        .collect();
+    let expected = [
+        ("A", 0, 10, 0, "A"),
+        ("B", 10, 20, 1, "A"),
+        ("C", 30, 20, 1, "A"),
+        ("D", 50, 20, 2, "A"),
+        ("A", 70, 30, 0, "A"),
+        ("E", 100, 5, 0, "E"),
+        ("F", 200, 1, 0, "F"),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn slices_have_arguments_and_flows() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("flows.json");
@@ -440,4 +520,21 @@ fn threads_are_runnable_from_the_wakeup_on() {
         .collect();
     assert!(expected.len() > 20);
     assert_eq!(found, expected);
+    // What a thread was before it ran.
+    let before = rows(
+        "SELECT r.id, p.id AS runnable, p.state, p.utid = t.utid AS is_same, w.ts <= p.ts AS is_earlier \
+         FROM sched_previous_runnable_on_thread r JOIN thread_state t ON t.id = r.id \
+         JOIN thread_state p ON p.id = r.prev_runnable_id LEFT JOIN thread_state w ON w.id = r.prev_wakeup_runnable_id",
+        &[kernel],
+        &[],
+    );
+    assert!(before.len() >= found.len());
+    for row in before {
+        assert_eq!(
+            (&row["state"], &row["is_same"]),
+            (&"R".into(), &true.into())
+        );
+        assert!(row["runnable"].as_i64() < row["id"].as_i64());
+        assert_ne!(row["is_earlier"], false);
+    }
 }

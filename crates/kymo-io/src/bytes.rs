@@ -8,8 +8,10 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(not(target_family = "wasm"))]
+use crate::fetched::Fetched;
 use crate::spool::Claim;
-use crate::{Locking, ReadAt, lock_to_read, unlock};
+use crate::{Locking, ReadAt, SharedSource, lock_to_read, unlock};
 
 /// The largest file, in bytes, that is read into memory where it cannot be mapped.
 pub const MAX_READ: u64 = 1 << 30;
@@ -39,6 +41,9 @@ pub struct Bytes {
 enum Inner {
     #[cfg(not(target_family = "wasm"))]
     Mapped(Mapped),
+    /// Not all of them need be there yet.
+    #[cfg(not(target_family = "wasm"))]
+    Fetched(Fetched),
     Owned(Vec<u8>),
     /// A range that is within the bytes of all.
     Part(Arc<Bytes>, Range<usize>),
@@ -92,11 +97,77 @@ impl Bytes {
         }
     }
 
+    /// The bytes of a source that may be far away, which are not read before somebody [fetches](Self::fetch) them: as a
+    /// slice, they are zeros until then. Where a temporary file cannot be mapped, all of them are read now.
+    ///
+    /// # Errors
+    ///
+    /// Those of the source, and of temporary storage.
+    pub fn fetched(source: SharedSource) -> io::Result<Self> {
+        let length = source.length()?;
+        if length == 0 {
+            return Ok(Self::from(Vec::new()));
+        }
+        #[cfg(not(target_family = "wasm"))]
+        if let Ok(fetched) = Fetched::new(Arc::clone(&source)) {
+            return Ok(Self::new(Inner::Fetched(fetched)));
+        }
+        if length > MAX_READ {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        source
+            .read_range(0..length)
+            .map(|bytes| Self::from(bytes.into_owned()))
+    }
+
+    /// Sees to it that the bytes of a range are there to be read as a slice. Only those that were
+    /// [made so](Self::fetched) may not be.
+    ///
+    /// # Errors
+    ///
+    /// Those of the source and of temporary storage. After one, fetching what is missing fails at once.
+    #[inline]
+    pub fn fetch(&self, range: Range<u64>) -> io::Result<()> {
+        match &self.inner {
+            #[cfg(not(target_family = "wasm"))]
+            Inner::Fetched(fetched) => fetched.fetch(range),
+            Inner::Part(whole, of) => {
+                let place = |at: u64| at.saturating_add(of.start as u64).min(of.end as u64);
+                whole.fetch(place(range.start)..place(range.end))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether bytes may have to be [fetched](Self::fetch).
+    #[inline]
+    pub fn is_fetched(&self) -> bool {
+        match &self.inner {
+            #[cfg(not(target_family = "wasm"))]
+            Inner::Fetched(_) => true,
+            Inner::Part(whole, _) => whole.is_fetched(),
+            _ => false,
+        }
+    }
+
+    /// Why bytes could not be fetched, if so.
+    pub fn failure(&self) -> Option<String> {
+        match &self.inner {
+            #[cfg(not(target_family = "wasm"))]
+            Inner::Fetched(fetched) => fetched.failure(),
+            Inner::Part(whole, _) => whole.failure(),
+            _ => None,
+        }
+    }
+
     /// The same bytes in memory: others may change the file then, or cut it off.
     #[must_use]
     pub fn into_memory(self) -> Self {
         match self.inner {
             Inner::Owned(bytes) => Self::from(bytes),
+            // Nobody else knows the file.
+            #[cfg(not(target_family = "wasm"))]
+            Inner::Fetched(_) => self,
             #[cfg(not(target_family = "wasm"))]
             Inner::Mapped(mapped) => Self::from(mapped.map.to_vec()),
             Inner::Part(whole, range) => Self::from(whole[range].to_vec()),
@@ -216,6 +287,8 @@ impl Deref for Bytes {
         match &self.inner {
             #[cfg(not(target_family = "wasm"))]
             Inner::Mapped(mapped) => &mapped.map,
+            #[cfg(not(target_family = "wasm"))]
+            Inner::Fetched(fetched) => fetched.bytes(),
             Inner::Owned(bytes) => bytes,
             Inner::Part(whole, range) => &whole[range.clone()],
         }
@@ -228,10 +301,12 @@ impl ReadAt for Bytes {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.fetch(offset..offset.saturating_add(buffer.len() as u64))?;
         (**self).read_at(offset, buffer)
     }
 
     fn read_range(&self, range: Range<u64>) -> io::Result<Cow<'_, [u8]>> {
+        self.fetch(range.clone())?;
         (**self).read_range(range)
     }
 }

@@ -8,6 +8,8 @@ mod bytes;
 mod decompress;
 #[cfg(feature = "faults")]
 pub mod faults;
+#[cfg(not(target_family = "wasm"))]
+mod fetched;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod forks;
 mod links;
@@ -55,11 +57,11 @@ pub use replace::{NewFile, Replace, create_directories, is_beside, replace};
 pub use shared::Shared;
 pub use spool::{SPOOL_LIMIT, Spool, spool_limit};
 pub use state::{Changed, FileState, Watch};
-pub use storage::{ReadAt, Storage, Window};
+pub use storage::{ReadAt, SharedSource, Storage, Window};
 pub use tar::{Archive, MOST_MEMBERS, is_tar, write_directory as write_tar};
 pub use temporary::{RemovedTemporaries, Temporaries, before_temporaries, remove_temporaries};
 pub use threads::{in_order, in_threads};
-pub use tree::{STANDARD_INPUT, Tree};
+pub use tree::{OpenRemote, RemoteTree, STANDARD_INPUT, Tree, set_remote};
 #[cfg(target_os = "linux")]
 pub use truncated::{survive_truncation, take_truncated};
 pub use walk::{Entry, EntryKind, absolute, list};

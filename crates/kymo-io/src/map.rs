@@ -16,6 +16,9 @@
 //!   readable while it is mapped. Bytes appended after the file was mapped are not seen
 //!   until it is opened again.
 //!
+//! * Blocks of a temporary file of our own that are written while it is mapped (`fetched`): nobody is given a block to
+//!   read before it is written, and none is written twice.
+//!
 //! Whoever must read files that others may cut off reads them into memory instead:
 //! [`Bytes::from`](crate::Bytes) takes what they have read.
 //!

@@ -53,7 +53,7 @@ impl Claim {
     }
 
     /// Claims a part of the temporary files.
-    fn disk(&mut self, bytes: u64, limit: &Limit) -> io::Result<()> {
+    pub(crate) fn disk(&mut self, bytes: u64, limit: &Limit) -> io::Result<()> {
         let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |used: u64, most: u64| used.checked_add(bytes).is_some_and(|all| all <= most);
         if !fits(used.disk, limit.all) || !fits(self.disk, limit.free) {
@@ -81,7 +81,7 @@ impl Drop for Claim {
 
 /// How large temporary files may be.
 #[derive(Clone, Copy, Debug)]
-struct Limit {
+pub(crate) struct Limit {
     /// All together.
     all: u64,
     /// One of them: what is free, less a reserve.
@@ -90,7 +90,7 @@ struct Limit {
 
 impl Limit {
     /// The limit that is set, or else what the file system has room for.
-    fn of(file: &File) -> io::Result<Self> {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
         match std::env::var(SPOOL_LIMIT) {
             Ok(text) => Ok(Self {
                 all: size(&text).ok_or_else(|| {
@@ -179,6 +179,18 @@ fn free(file: &File) -> Option<u64> {
 #[cfg(not(unix))]
 fn free(_file: &File) -> Option<u64> {
     None
+}
+
+/// A file without a name in the directory for temporary files.
+pub(crate) fn temporary_file() -> io::Result<File> {
+    let directory = std::env::temp_dir();
+    temporary(&directory).map_err(|error| {
+        let message = format!(
+            "cannot create a temporary file in `{}`: {error}; set TMPDIR to another directory",
+            directory.display()
+        );
+        io::Error::new(error.kind(), message)
+    })
 }
 
 /// A temporary file that is gone when it is closed.
@@ -276,14 +288,7 @@ impl Spool {
         if !HAS_FILES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        let directory = std::env::temp_dir();
-        let mut file = temporary(&directory).map_err(|error| {
-            let message = format!(
-                "cannot create a temporary file in `{}`: {error}; set TMPDIR to another directory",
-                directory.display()
-            );
-            io::Error::new(error.kind(), message)
-        })?;
+        let mut file = temporary_file()?;
         let limit = Limit::of(&file)?;
         self.claim.disk(self.memory.len() as u64, &limit)?;
         write(&mut file, &self.memory)?;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Bytes that can be read at any offset: a file, a mapping, a [`Window`] of another source.
 ///
@@ -55,6 +56,9 @@ pub trait ReadAt {
         }))
     }
 }
+
+/// A source of bytes that several threads read.
+pub type SharedSource = Arc<dyn ReadAt + Send + Sync>;
 
 /// Bytes that can be changed in place.
 ///

@@ -6,10 +6,46 @@ use std::sync::{Arc, OnceLock};
 
 use crate::decompress::{Compression, LONGEST_MAGIC};
 use crate::spool::Spool;
-use crate::{Access, Archive, Bytes, Content, Entry, EntryKind, content, is_tar};
+use crate::{
+    Access, Archive, Bytes, Content, Entry, EntryKind, ReadAt, SharedSource, content, is_tar,
+};
 
 /// The path that stands for standard input.
 pub const STANDARD_INPUT: &str = "-";
+
+/// Files and directories that are neither on this machine nor in an archive.
+pub trait RemoteTree: std::fmt::Debug + Send + Sync {
+    /// What is at a path.
+    ///
+    /// # Errors
+    ///
+    /// If there is nothing, or it cannot be looked at.
+    fn kind(&self, path: &Path) -> io::Result<EntryKind>;
+
+    /// The entries of a directory, ordered by the bytes of their names.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `NotADirectory`, and those of asking.
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
+
+    /// The bytes of a file.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `IsADirectory`, and those of asking.
+    fn source(&self, path: &Path) -> io::Result<SharedSource>;
+}
+
+/// Looks at what a path leads to if it is of a scheme that is known, such as `s3://`.
+pub type OpenRemote = fn(&Path) -> Option<io::Result<Arc<dyn RemoteTree>>>;
+
+static REMOTE: OnceLock<OpenRemote> = OnceLock::new();
+
+/// Lets paths lead to what a program knows to reach by a network, everywhere in the process. Only the first call counts.
+pub fn set_remote(open: OpenRemote) {
+    let _ = REMOTE.set(open);
+}
 
 /// Where paths lead to files and directories.
 ///
@@ -21,6 +57,8 @@ pub enum Tree {
     Disk,
     /// The members of an archive, or the content of one compressed file.
     Archive(Arc<Archive>),
+    /// What is reached [by a network](set_remote).
+    Remote(Arc<dyn RemoteTree>),
 }
 
 impl Tree {
@@ -31,6 +69,9 @@ impl Tree {
     ///
     /// Those of reading; see [`content`] and [`Archive::new`].
     pub fn at(path: &Path) -> io::Result<(Self, Vec<String>)> {
+        if let Some(remote) = REMOTE.get().and_then(|open| open(path)) {
+            return Self::Remote(remote?).unwrapped(path);
+        }
         let is_input = path.as_os_str() == STANDARD_INPUT;
         if !is_input && !Self::is_wrapped(path)? {
             return Ok((Self::Disk, Vec::new()));
@@ -39,6 +80,26 @@ impl Tree {
             true => standard_input()?,
             false => Bytes::open(path, Access::Sequential)?,
         };
+        Self::within(path, bytes)
+    }
+
+    /// This tree, or that of the archive or compressed file to which a path leads in it.
+    fn unwrapped(self, path: &Path) -> io::Result<(Self, Vec<String>)> {
+        if self.kind(path)? == EntryKind::File {
+            let bytes = self.open_to_fetch(path, Access::Sequential)?;
+            let mut begin = [0; LONGEST_MAGIC];
+            let is_compressed =
+                bytes.read_at(0, &mut begin).is_ok() && Compression::detect(&begin).is_some();
+            if is_compressed || is_tar(&bytes) {
+                bytes.fetch(0..bytes.len() as u64)?;
+                return Self::within(path, bytes);
+            }
+        }
+        Ok((self, Vec::new()))
+    }
+
+    /// The tree of the archive or compressed file that has these bytes.
+    fn within(path: &Path, bytes: Bytes) -> io::Result<(Self, Vec<String>)> {
         let Content { bytes, damage, .. } = content(bytes)?;
         let mut damage: Vec<String> = damage.into_iter().collect();
         let archive = match is_tar(&bytes) {
@@ -82,6 +143,7 @@ impl Tree {
                 })
             }
             Self::Archive(archive) => archive.kind(path),
+            Self::Remote(remote) => remote.kind(path),
         }
     }
 
@@ -99,6 +161,7 @@ impl Tree {
         match self {
             Self::Disk => crate::list(path),
             Self::Archive(archive) => archive.list(path),
+            Self::Remote(remote) => remote.list(path),
         }
     }
 
@@ -111,6 +174,23 @@ impl Tree {
         match self {
             Self::Disk => Bytes::open(path, access),
             Self::Archive(archive) => archive.open(path),
+            Self::Remote(_) => {
+                let bytes = self.open_to_fetch(path, access)?;
+                bytes.fetch(0..bytes.len() as u64)?;
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// The same, of which those that are far away have to be [fetched](Bytes::fetch) before they are read.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening and reading it.
+    pub fn open_to_fetch(&self, path: &Path, access: Access) -> io::Result<Bytes> {
+        match self {
+            Self::Remote(remote) => Bytes::fetched(remote.source(path)?),
+            _ => self.open(path, access),
         }
     }
 
@@ -136,6 +216,7 @@ impl Tree {
                     Err(_) => inner,
                 }
             }
+            Self::Remote(_) => path.to_path_buf(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::file;
+use super::{ENVIRONMENT, file};
 
 /// The secret of clusters in tests.
 const TOKEN: &str = "a secret of tests";
@@ -30,6 +30,7 @@ impl Process {
             .current_dir(file(""))
             .env("KYMO_CLUSTER_TOKEN", TOKEN)
             .env("TZ", "UTC")
+            .envs(ENVIRONMENT.get().into_iter().flatten().cloned())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the program runs");

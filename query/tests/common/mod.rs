@@ -4,9 +4,11 @@
 
 pub(crate) mod cluster;
 pub(crate) mod queries;
+pub(crate) mod server;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// A file of the repository.
 pub(crate) fn file(path: &str) -> PathBuf {
@@ -20,14 +22,24 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
+/// Variables of the environment of all processes of a test.
+pub(crate) static ENVIRONMENT: OnceLock<Vec<(String, String)>> = OnceLock::new();
+
 /// Runs the program in the root of the repository.
 pub(crate) fn run(words: &[&str]) -> Run {
+    run_with(words, &[])
+}
+
+/// Runs the program with variables of the environment.
+pub(crate) fn run_with(words: &[&str], variables: &[(&str, &str)]) -> Run {
     let output = Command::new(env!("CARGO_BIN_EXE_kymo-query"))
         .args(words)
         .current_dir(file(""))
         .env("NO_COLOR", "1")
         .env("TZ", "UTC")
         .env("KYMO_CLUSTER_TOKEN", "a secret of tests")
+        .envs(ENVIRONMENT.get().into_iter().flatten().cloned())
+        .envs(variables.iter().copied())
         .output()
         .expect("the program runs");
     Run {

@@ -154,11 +154,9 @@ pub(super) fn packets(
         let head = match &first {
             Some(first) if number + 1 < count && is_alike(first) => first,
             _ => {
-                let rest = file
-                    .bytes
-                    .get(usize::try_from(offset).unwrap_or(usize::MAX)..)
-                    .unwrap_or_default();
-                let head = decoder.packet_head(rest).map_err(|bad| {
+                let place = usize::try_from(offset).unwrap_or(usize::MAX);
+                let head = file.head_at(place, |data| decoder.packet_head(data));
+                let head = head.map_err(|bad| {
                     fault(format!("has a packet that cannot be read ({})", bad.code))
                 })?;
                 let of_packet = class.streams.get(head.stream_class).map(|stream| stream.id);

@@ -49,7 +49,38 @@ pub struct StreamFile {
     pub section: Option<Section>,
 }
 
+/// Bytes at the beginning of a packet in which its header and context are, as a rule.
+const HEAD_BYTES: usize = 64 << 10;
+
 impl StreamFile {
+    /// Sees to it that bytes of the file can be read.
+    pub(super) fn fetch(&self, begin: usize, end: usize) -> Result<(), Fault> {
+        let fetched = self.bytes.fetch(begin as u64..end as u64);
+        fetched.map_err(|_| Fault::new(FaultCode::Unreadable, 0, 0))
+    }
+
+    /// Reads the head of the packet that begins at a byte, of which `read` gets the bytes from there on: of a file that is
+    /// far away no more than that needs.
+    pub(super) fn head_at(
+        &self,
+        offset: usize,
+        read: impl Fn(&[u8]) -> Result<PacketHead, Fault>,
+    ) -> Result<PacketHead, Fault> {
+        let rest = self.bytes.get(offset..).unwrap_or_default();
+        let mut most = match self.bytes.is_fetched() {
+            true => HEAD_BYTES,
+            false => usize::MAX,
+        };
+        loop {
+            self.fetch(offset, offset.saturating_add(most))?;
+            let begin = &rest[..most.min(rest.len())];
+            match read(begin) {
+                Err(_) if begin.len() < rest.len() => most = most.saturating_mul(16),
+                result => return result,
+            }
+        }
+    }
+
     /// What the packet that begins with `data`, bytes of this file, says of itself, and what
     /// the file says of it.
     pub(super) fn head(&self, decoder: &Decoder, data: &[u8]) -> Result<PacketHead, Fault> {
@@ -143,7 +174,8 @@ impl Directory {
             .collect();
         let native = || {
             let magic = |entry: &Entry| {
-                let content = content(tree, &entry.path).ok()?;
+                let content = stream_content(tree, &entry.path).ok()?;
+                content.bytes.fetch(0..HEAD_BYTES as u64).ok()?;
                 metadata::byte_order_of_packets(&content.bytes)
             };
             entries.iter().find_map(magic)
@@ -204,7 +236,7 @@ pub(super) fn stream_file(
     faults: &mut Vec<FaultReport>,
 ) -> Option<StreamFile> {
     let path = Arc::new(entry.path.clone());
-    match content(tree, &path) {
+    match stream_content(tree, &path) {
         Ok(content) if content.bytes.is_empty() => None,
         Ok(content) => Some(StreamFile {
             bytes: whole(content, &path, faults),
@@ -237,6 +269,18 @@ fn content(tree: &Tree, path: &Path) -> io::Result<Content> {
     }
     Ok(Content {
         bytes,
+        compression: None,
+        damage: None,
+    })
+}
+
+/// The same of a data stream file: if it is far away and not compressed, it has to be fetched before it is read.
+fn stream_content(tree: &Tree, path: &Path) -> io::Result<Content> {
+    if without_compression(path) != path {
+        return content(tree, path);
+    }
+    Ok(Content {
+        bytes: tree.open_to_fetch(path, Access::Sequential)?,
         compression: None,
         damage: None,
     })

@@ -41,13 +41,22 @@ pub struct Packet {
 
 impl Packet {
     /// Its bytes, as far as there are any.
+    #[inline]
     pub(super) fn data<'a>(&self, files: &'a [StreamFile]) -> &'a [u8] {
-        let rest = files
-            .get(self.file as usize)
-            .and_then(|file| file.bytes.get(usize::try_from(self.offset).ok()?..))
-            .unwrap_or_default();
+        self.fetched(files).unwrap_or_default()
+    }
+
+    /// The same; an error if they are far away and cannot be read.
+    pub(super) fn fetched<'a>(&self, files: &'a [StreamFile]) -> Result<&'a [u8], Fault> {
+        let (Some(file), Ok(begin)) = (files.get(self.file as usize), usize::try_from(self.offset))
+        else {
+            return Ok(&[]);
+        };
+        let rest = file.bytes.get(begin..).unwrap_or_default();
         let size = usize::try_from(self.total_bits / 8).unwrap_or(usize::MAX);
-        &rest[..size.min(rest.len())]
+        let data = &rest[..size.min(rest.len())];
+        file.fetch(begin, begin.saturating_add(data.len()))?;
+        Ok(data)
     }
 
     /// Walks its events. A secured packet is opened for that, and kept by the cursor.
@@ -90,7 +99,7 @@ impl Packet {
     }
 
     pub(super) fn head(&self, reader: Reader<'_>) -> Result<PacketHead, Fault> {
-        let data = self.data(reader.files);
+        let data = self.fetched(reader.files)?;
         match reader.files.get(self.file as usize) {
             Some(file) => file.head(reader.decoder, data),
             None => reader.decoder.packet_head(data),
@@ -110,7 +119,7 @@ impl Packet {
             keys,
             bytes,
         } = reader;
-        let data = self.data(files);
+        let data = self.fetched(files)?;
         let fixed = sections::packet_header(class, data).filter(|fixed| fixed.is_secured());
         let (data, content_bits) = match (fixed, class.byte_order) {
             (Some(_), Some(order)) => {
@@ -166,6 +175,7 @@ impl Packet {
                 let next = self.offset.saturating_add(self.total_bits / 8);
                 let next = usize::try_from(next)
                     .ok()
+                    .filter(|&next| file.fetch(next, next.saturating_add(4)).is_ok())
                     .and_then(|next| file.bytes.get(next..));
                 let magic = scan::magic_bytes(class);
                 next.zip(magic)

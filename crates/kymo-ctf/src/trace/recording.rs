@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kymo_model::batch::Place;
 use kymo_model::{
-    Chunk, Drift, EventClass, Fault, FaultReport, FieldId, Format, Narrowed, Recording,
+    Chunk, Drift, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, Narrowed, Recording,
     RefreshError, Refreshed, Shift, ShiftError, StreamInfo, Visitor,
 };
 use kymo_time::Origin;
@@ -153,7 +153,7 @@ impl Recording for Trace {
             return Ok(());
         };
         self.decoder
-            .visit_packet(packet.data(&self.files), visitor)
+            .visit_packet(packet.fetched(&self.files)?, visitor)
             .map(|_| ())
     }
 
@@ -199,7 +199,10 @@ impl Recording for Trace {
                 .field
                 .zip(schema)
                 .and_then(|(field, schema)| report::field_path(schema, field)),
-            message: report::message(&fault),
+            message: match file {
+                Some(file) if fault.code == FaultCode::Unreadable => report::unreadable(file),
+                _ => report::message(&fault),
+            },
         }
     }
 

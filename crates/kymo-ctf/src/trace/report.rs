@@ -2,6 +2,7 @@
 
 use kymo_model::{Fault, FaultCode, FieldId, Schema, Scope};
 
+use super::StreamFile;
 use crate::class::{FieldClass, Role, TraceClass};
 use crate::decode::Decoder;
 use crate::secure::OpenError;
@@ -22,6 +23,12 @@ pub(super) fn closed(error: &OpenError) -> Fault {
         OpenError::NotBuilt => (FaultCode::NotBuilt, 0),
     };
     Fault::new(code, 0, found)
+}
+
+/// Why bytes of a file cannot be read.
+pub(super) fn unreadable(file: &StreamFile) -> String {
+    let reason = file.bytes.failure().unwrap_or_default();
+    format!("the file cannot be read: {reason}")
 }
 
 /// What a fault is, with what was found and what was expected.

@@ -21,6 +21,9 @@ const MOST_PACKETS: u32 = u32::MAX;
 const READ_IN_VAIN: u64 = 1 << 28;
 const TIMES_IN_VAIN: u64 = 4;
 
+/// Bytes that are looked at together where no more than what is needed is to be fetched.
+const PIECE: usize = 1 << 20;
+
 /// How many faults of a file are reported one by one.
 pub(super) const MOST_FAULTS: u64 = 1000;
 
@@ -242,6 +245,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         }
         let head = match self.head(offset) {
             Ok(head) => head,
+            Err(fault) if fault.code == FaultCode::Unreadable => return self.unreadable(offset),
             Err(_) if self.padding(offset) => return None,
             Err(fault) => return self.bad_head(offset, fault),
         };
@@ -340,6 +344,13 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         offset.checked_add((sizes.total_bits / 8) as usize)
     }
 
+    /// Reports that the file cannot be read from byte `offset` on.
+    fn unreadable(&mut self, offset: usize) -> Option<usize> {
+        let message = report::unreadable(self.file);
+        self.fault(FaultCode::Unreadable, offset, None, message);
+        None
+    }
+
     /// Where another packet begins in what the packet at byte `offset` says is its padding: then its
     /// size is wrong. Packets that are as large as the one before need no look.
     fn swallowed(&mut self, offset: usize, sizes: Sizes) -> Option<usize> {
@@ -355,7 +366,10 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
     /// all that is left, or what lies before the next packet.
     fn truncated(&mut self, offset: usize, head: &PacketHead, sizes: Sizes) -> Sizes {
         let next = self.next_magic(offset + 1, usize::MAX);
-        let rest = &self.file.bytes[offset..next.unwrap_or(self.file.bytes.len())];
+        let end = next.unwrap_or(self.file.bytes.len());
+        // If it cannot be fetched, that is reported when the packet is read.
+        let is_there = self.file.fetch(offset, end).is_ok();
+        let rest = &self.file.bytes[offset..end];
         let message = format!(
             "the packet has {} bytes, but {} after {} of them; its complete events are kept",
             sizes.total_bits / 8,
@@ -371,9 +385,9 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
         let available = bits(rest.len());
         Sizes {
             total_bits: available,
-            content_bits: match sizes.content_bits > available {
+            content_bits: match is_there && sizes.content_bits > available {
                 true => packet::complete_bits(self.scanner.decoder, rest, head, available),
-                false => sizes.content_bits,
+                false => sizes.content_bits.min(available),
             },
         }
     }
@@ -410,6 +424,7 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
             .saturating_add(pattern.len() - 1)
             .min(self.file.bytes.len());
         let rest = self.file.bytes.get(from..to)?;
+        self.file.fetch(from, to).ok()?;
         for at in memchr::memmem::find_iter(rest, &pattern) {
             let at = from + at;
             if self.is_packet(at) {
@@ -447,7 +462,10 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
     /// Reads the head of the packet at byte `offset`; counts what is read in vain.
     fn head(&mut self, offset: usize) -> Result<PacketHead, Fault> {
         let rest = &self.file.bytes[offset..];
-        let head = self.file.head(self.scanner.decoder, rest);
+        let decoder = self.scanner.decoder;
+        let head = self
+            .file
+            .head_at(offset, |data| self.file.head(decoder, data));
         if let Err(fault) = &head {
             let read = match fault.code {
                 // Perhaps only the end of the file has ended it.
@@ -470,7 +488,13 @@ impl<T: FnMut(Found)> Scan<'_, '_, T> {
     /// then writes: that is reported, once.
     fn padding(&mut self, offset: usize) -> bool {
         let rest = &self.file.bytes[offset..];
-        let zeros = rest.iter().all(|&byte| byte == 0);
+        let zeros = (offset..)
+            .step_by(PIECE)
+            .zip(rest.chunks(PIECE))
+            .all(|(at, piece)| {
+                let is_there = self.file.fetch(at, at + piece.len()).is_ok();
+                is_there && piece.iter().all(|&byte| byte == 0)
+            });
         if zeros {
             let message = match self.found {
                 0 => format!("the file has no packet, only zeros: {} bytes", rest.len()),

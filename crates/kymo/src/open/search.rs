@@ -157,12 +157,16 @@ impl Search {
             None => return None,
         };
         // Its compressed content is not the tree that it lies in.
-        self.tree = Tree::Disk;
-        let metadata = Directory::metadata_path(directory)?;
+        self.tree = match Tree::at(directory) {
+            Ok((tree @ Tree::Remote(_), _)) => tree,
+            _ => Tree::Disk,
+        };
+        let metadata = Directory::metadata_path_in(&self.tree, directory)?;
         if path.file_name() == metadata.file_name() {
             return Some(self.directory(directory));
         }
-        let mut directory = match Directory::open_with(directory, &self.options.trace) {
+        let opened = Directory::open_in(&self.tree, directory, &self.options.trace);
+        let mut directory = match opened {
             Ok(directory) => directory,
             Err(error) => return Some(Err(Error::Trace(error))),
         };

@@ -1,0 +1,147 @@
+//! The queries of the equality suite on a local S3 server, moto: alone, and by a cluster whose workers die.
+#![cfg(feature = "remote")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::cluster::Cluster;
+use common::queries::QUERIES;
+use common::{ENVIRONMENT, answer, file};
+
+/// A server that ends with the test.
+struct Moto {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Moto {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// moto in an environment of its own, which is made if there is none; `None` if it cannot be installed.
+fn program() -> Option<PathBuf> {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("moto");
+    let program = directory.join("bin/moto_server");
+    if program.exists() {
+        return Some(program);
+    }
+    let run = |command: &mut Command| command.status().is_ok_and(|status| status.success());
+    let pip = directory.join("bin/pip");
+    let is_made = run(Command::new("python3").args(["-m", "venv"]).arg(&directory))
+        && run(Command::new(pip).args(["install", "--quiet", "moto[server]"]));
+    (is_made && program.exists()).then_some(program)
+}
+
+impl Moto {
+    fn new() -> Option<Self> {
+        let program = program()?;
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
+        let child = Command::new(program)
+            .args(["-H", "127.0.0.1", "-p", &address.port().to_string()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let moto = Self {
+            child,
+            address: address.to_string(),
+        };
+        let begun = Instant::now();
+        while TcpStream::connect(&moto.address).is_err() {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "moto does not start"
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Some(moto)
+    }
+
+    /// Makes an object or a bucket.
+    fn put(&self, name: &str, bytes: &[u8]) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let name = name.replace('%', "%25");
+        let head = format!(
+            "PUT /{name} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            self.address,
+            bytes.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(bytes).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains(" 200 "), "{name}: {answer}");
+    }
+
+    fn add(&self, name: &str, path: &Path) {
+        if path.is_dir() {
+            for entry in std::fs::read_dir(path).unwrap() {
+                let entry = entry.unwrap();
+                let below = format!("{name}/{}", entry.file_name().to_str().unwrap());
+                self.add(&below, &entry.path());
+            }
+        } else {
+            self.put(name, &std::fs::read(path).unwrap());
+        }
+    }
+}
+
+#[test]
+#[ignore = "takes minutes, and installs moto from PyPI"]
+fn answers_about_objects_are_those_about_files() {
+    let Some(moto) = Moto::new() else {
+        eprintln!("skipped: moto cannot be installed from PyPI");
+        return;
+    };
+    let variables = [
+        ("AWS_ENDPOINT_URL", format!("http://{}", moto.address)),
+        ("AWS_ACCESS_KEY_ID", "somebody".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value));
+    ENVIRONMENT.set(variables.to_vec()).unwrap();
+    moto.put("kymo", b"");
+    let mut added = Vec::new();
+    for input in QUERIES.iter().flat_map(|(_, inputs)| *inputs) {
+        if !added.contains(input) {
+            moto.add(&format!("kymo/{input}"), &file(input));
+            added.push(*input);
+        }
+    }
+    let mut cluster = Cluster::new(3);
+    for (number, (sql, inputs)) in QUERIES.iter().enumerate() {
+        let urls: Vec<_> = inputs.iter().map(|of| format!("s3://kymo/{of}")).collect();
+        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        let files = answer(sql, inputs, &["--threads", "1"]);
+        // Answers name paths.
+        let without = |rows: Vec<String>| -> Vec<String> {
+            let mut rows: Vec<_> = rows
+                .iter()
+                .map(|row| row.replace("s3://kymo/", ""))
+                .collect();
+            if !sql.contains("ORDER BY") {
+                rows.sort();
+            }
+            rows
+        };
+        assert_eq!(files, without(answer(sql, &urls, &[])), "{sql}");
+        if number % 10 == 9 {
+            cluster.workers[0].signal("KILL");
+            cluster.workers.remove(0);
+            cluster.wait_until(|of| of.metric("workers") == 2.0);
+            cluster.add_worker();
+        }
+        let shared = without(answer(sql, &urls, &cluster.options()));
+        assert_eq!(files, shared, "{sql}\n{}", cluster.log());
+    }
+}
