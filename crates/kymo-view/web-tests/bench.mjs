@@ -63,7 +63,9 @@ const change = async (page, work, ...words) => {
 /** User and system time of a program that runs to its end, and all of its time, in milliseconds. */
 const timed = (...words) => {
   const from = now();
-  const done = spawnSync("/bin/sh", ["-c", 'times; "$@" > /dev/null 2>&1; times', "sh", kymo, ...words], { encoding: "utf8" });
+  // Without summaries that other commands have left in the user's cache: `kymo check` takes numbers from them.
+  const env = { ...process.env, XDG_CACHE_HOME: join(cache, "none") };
+  const done = spawnSync("/bin/sh", ["-c", 'times; "$@" > /dev/null 2>&1; times', "sh", kymo, ...words], { encoding: "utf8", env });
   const own = done.stdout.trim().split("\n").at(-1).split(" ").map((word) => {
     const [minutes, rest] = word.replace("s", "").split("m").map(Number);
     return (minutes * 60 + rest) * 1000;
