@@ -1,7 +1,7 @@
 //! In which order a search looks at time: what is in sight first, then what is further and further away.
 
 /// About how many bytes of recordings the first part has.
-const FIRST_BYTES: u64 = 8 << 20;
+const FIRST_BYTES: u64 = 2 << 20;
 
 /// Later parts are longer: each is at least the whole time divided by this.
 const PARTS: i128 = 8;

@@ -160,7 +160,8 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
       changed();
       if (found.done) break;
       await sleep(pause);
-      pause = Math.min(1000, pause * 1.5);
+      // The first hits are shown at once, the number of all of them now and then.
+      if (found.count) pause = Math.min(1000, pause * 1.5);
     }
   } catch (error) {
     if (poll !== polls) return;

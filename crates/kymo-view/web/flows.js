@@ -75,7 +75,7 @@ export async function chaseBy(condition) {
   view.raised = keys;
   view.buried = view.buried.filter((key) => !keys.includes(key));
   actions.relaid();
-  tell(`${keys.length} tracks in the order in which they have ${condition}`);
+  tell(`${keys.length === 1 ? "1 track has" : `${keys.length} tracks in the order in which they have`} ${condition}`);
 }
 
 /** Goes to the next event of the flow, or to the one before. @param {number} way */

@@ -668,6 +668,27 @@ fn only_what_is_new_is_read() {
 }
 
 #[test]
+fn building_waits_until_it_may_begin() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lttng-small");
+    let timeline = open(&root);
+    let index = timeline.index(IndexOptions {
+        patience: Duration::from_secs(3600),
+        ..IndexOptions::default()
+    });
+    assert!(!index.wait_for(Duration::ZERO));
+    assert!(index.overview(0).is_estimate);
+    assert_eq!(index.bytes_read(), 0);
+    index.begin();
+    while !index.wait_for(Duration::from_secs(1)) {}
+    assert!(!index.overview(0).is_estimate);
+    // One that never began ends when nobody needs it.
+    drop(timeline.index(IndexOptions {
+        patience: Duration::from_secs(3600),
+        ..IndexOptions::default()
+    }));
+}
+
+#[test]
 fn estimates_are_marked_and_end() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lttng-small");
     let timeline = open(&root);
