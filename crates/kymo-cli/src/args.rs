@@ -240,7 +240,7 @@ pub(crate) struct Print {
 
     /// Which names are shown: payload (or arg, args), context (or ctx), scope, header, all, none. (pretty)
     ///
-    /// `all` and `none` are taken for what the list does not name. Default: payload,context.
+    /// `all` and `none` are taken for what the list does not name. Can be given several times. Default: payload,context.
     #[arg(
         short,
         long,
@@ -248,12 +248,12 @@ pub(crate) struct Print {
         value_parser = parse_names,
         help_heading = "Output"
     )]
-    pub(crate) names: Option<pretty::Names>,
+    pub(crate) names: Vec<String>,
 
     /// Which facts of the recording, the trace and the event class are shown: recording, trace,
     /// trace:hostname, trace:domain, trace:procname, trace:vpid, loglevel, emf, callsite, all. (pretty)
     ///
-    /// Default: trace:hostname,trace:procname,trace:vpid. `all` is all but `recording`, the path,
+    /// Can be given several times. Default: trace:hostname,trace:procname,trace:vpid. `all` is all but `recording`, the path,
     /// which is always shown of several recordings that are not all traces.
     #[arg(
         short,
@@ -262,7 +262,7 @@ pub(crate) struct Print {
         value_parser = parse_fields,
         help_heading = "Output"
     )]
-    pub(crate) fields: Option<pretty::Fields>,
+    pub(crate) fields: Vec<String>,
 
     /// What to leave out. (details)
     #[arg(
@@ -606,7 +606,8 @@ fn parse_columns(list: &str) -> Result<FieldNames, FilterError> {
     FieldNames::parse(list)
 }
 
-fn parse_names(list: &str) -> Result<pretty::Names, pretty::UnknownItem> {
+/// Checks a list, which may be one of several.
+fn parse_names(list: &str) -> Result<String, pretty::UnknownItem> {
     // babeltrace2 knows some by shorter names.
     let words: Vec<&str> = list
         .split(',')
@@ -616,9 +617,17 @@ fn parse_names(list: &str) -> Result<pretty::Names, pretty::UnknownItem> {
             word => word,
         })
         .collect();
-    pretty::Names::parse(&words.join(","))
+    let list = words.join(",");
+    pretty::Names::parse(&list).map(|_| list)
 }
 
-fn parse_fields(list: &str) -> Result<pretty::Fields, pretty::UnknownItem> {
-    pretty::Fields::parse(list)
+fn parse_fields(list: &str) -> Result<String, pretty::UnknownItem> {
+    pretty::Fields::parse(list).map(|_| list.to_owned())
+}
+
+/// Lists of words that were checked, as one.
+pub(crate) fn joined(lists: &[String]) -> String {
+    let lists = lists.iter().map(String::as_str);
+    let lists: Vec<&str> = lists.filter(|list| !list.is_empty()).collect();
+    lists.join(",")
 }

@@ -35,7 +35,7 @@ pub(crate) struct Watcher<'t> {
 struct Known {
     id: Option<(u64, u64)>,
     length: u64,
-    /// Whether it was shorter when it was last looked at: those who write it anew may be at it.
+    /// Whether it was shorter when it was last looked at: a program may be rewriting it.
     is_shorter: bool,
 }
 

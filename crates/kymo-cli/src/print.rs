@@ -43,8 +43,8 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
                 wall: WallOptions::default(),
                 cycles: args.clock_cycles,
                 delta: !args.no_delta,
-                names: args.names.unwrap_or_default(),
-                fields: args.fields.unwrap_or_default(),
+                names: pretty::Names::parse(&args::joined(&args.names)).unwrap_or_default(),
+                fields: pretty::Fields::parse(&args::joined(&args.fields)).unwrap_or_default(),
                 colors: palette(args.color),
             };
             show(args, terminal, |recordings, wall| {
@@ -130,6 +130,7 @@ fn opened(args: &Print, terminal: &Terminal) -> Result<(Inputs, WallOptions), Fa
     refuse_recordings(args, &inputs.recordings)?;
     if args.relative {
         count_from_first(&mut inputs.recordings)?;
+        inputs.is_relative = true;
     }
     let wall = wall(args, &inputs);
     Ok((inputs, wall))
@@ -286,8 +287,8 @@ fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
         ("--no-delta", args.no_delta, &[Pretty]),
         ("--times", args.times != args::Times::Number, &[Json, Csv]),
         ("--details", !args.details.is_empty(), &[Details]),
-        ("--names", args.names.is_some(), &[Pretty]),
-        ("--fields", args.fields.is_some(), &[Pretty]),
+        ("--names", !args.names.is_empty(), &[Pretty]),
+        ("--fields", !args.fields.is_empty(), &[Pretty]),
         // Scripts that want no colours say so whatever they print.
         ("--color", args.color == Color::Always, &[Pretty]),
         ("--tag", !args.tag.is_empty(), &[ElogDump]),

@@ -674,3 +674,48 @@ fn time_that_goes_back_is_reported() {
     let (code, out, _) = all(&["print", "--strict", path]);
     assert_eq!((code, lines(&out)), (1, 0));
 }
+
+#[test]
+fn lists_that_are_given_twice_add_up() {
+    let shown = |options: &[&str]| good(&[&["print", "--limit", "3", SMALL], options].concat());
+    let both = shown(&[
+        "-n", "payload", "-n", "scope", "-f", "loglevel", "-f", "trace",
+    ]);
+    assert_eq!(
+        both,
+        shown(&["-n", "payload,scope", "-f", "loglevel,trace"])
+    );
+    assert_ne!(both, shown(&["-n", "scope", "-f", "trace"]));
+    // Of `all` and `none`, the last one counts.
+    let payload = shown(&["-n", "all", "-n", "none", "-n", "payload"]);
+    assert_eq!(payload, shown(&["-n", "payload"]));
+}
+
+/// The lines that babeltrace2's sink.text.details prints with the parameter of the same name.
+#[test]
+fn details_leave_out_what_is_not_wanted() {
+    let details = |item: &[&str]| good(&[&["print", "--format", "details", SMALL], item].concat());
+    let all = details(&[]);
+    let without = |item: &str| details(&["--details", item]);
+    let count = |text: &str| text.lines().count();
+    let messages = all.lines().filter(|line| line.starts_with("{Trace "));
+    let messages = messages.count();
+    // Each is a line behind the metadata.
+    let metadata = count(&all) - count(&without("no-metadata"));
+    assert_eq!(count(&without("compact")), metadata + messages);
+    let compact = without("compact,no-metadata");
+    assert_eq!(count(&compact), messages);
+    assert!(compact.contains("} Event `demo:ints` (0)\n"), "{compact}");
+    assert!(compact.starts_with("[Unknown] {0 0 0} Stream beginning\n"));
+    // Every message has a time.
+    assert_eq!(count(&without("no-time")), count(&all) - messages);
+    assert!(!without("no-stream-name").contains("  Name: /") && all.contains("Trace `vm/"));
+    assert!(!without("no-trace-name").contains("Trace `vm/"));
+    assert!(all.contains("UID") && !without("no-uid").contains("UID"));
+    let (code, _, reported) = self::all(&["print", "--details", "compact", SMALL]);
+    assert_eq!(code, 2);
+    assert!(
+        reported.contains("`--details` is for details"),
+        "{reported}"
+    );
+}

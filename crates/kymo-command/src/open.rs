@@ -19,7 +19,7 @@ use kymo_model::{Recording, Shift};
 use kymo_text::diagnostic::{Diagnostic, Severity};
 use kymo_time::NANOS_PER_SECOND;
 
-use crate::args::{Input, Selection, Work};
+use crate::args::{Input, LiveFrom, Selection, Work};
 use crate::key::KeyFile;
 use crate::live::Live;
 use crate::points::PointFile;
@@ -213,6 +213,22 @@ fn is_shifted(input: &Input) -> bool {
         || input.alignment.is_some()
 }
 
+/// Refuses options that are for sessions of LTTng live only.
+fn refuse_live_options(input: &Input) -> Result<(), Failure> {
+    let live = &input.live;
+    let given = [
+        ("--live-from now", live.live_from == LiveFrom::Now),
+        ("--live-for", live.live_for.is_some()),
+        ("--live-wait", live.live_wait),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Failure::Usage(format!(
+            "error: `{option}` is for sessions of LTTng live: no path begins with `net://`"
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn hinted_inputs(
     input: &Input,
     asked: Asked,
@@ -221,6 +237,7 @@ fn hinted_inputs(
 ) -> Result<Inputs, Failure> {
     KeyFile::warn(&input.key_file, terminal);
     if !Live::is_in(input) {
+        refuse_live_options(input)?;
         return opened_inputs(input, asked, hint, Outcome::Good, terminal);
     }
     let mut live = Live::open(input, None, terminal)?;

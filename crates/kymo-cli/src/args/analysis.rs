@@ -120,7 +120,13 @@ pub(crate) struct States {
 
     /// Show the critical path of one of the things with --transition: what it did, and what those did
     /// that it waited for, as wakeups show. Needs --switch.
-    #[arg(long, value_name = "VALUE", requires = "transition")]
+    // With a state event, clap would not miss the transition, which conflicts with it.
+    #[arg(
+        long,
+        value_name = "VALUE",
+        requires = "transition",
+        conflicts_with = "state_event"
+    )]
     pub(crate) critical_path: Option<String>,
 
     /// An event ends only the state of the last event that had the same values of these fields.

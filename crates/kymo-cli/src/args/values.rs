@@ -36,7 +36,8 @@ pub(crate) struct Values {
         value_name = "N",
         default_value_t = 20,
         value_parser = clap::value_parser!(u32).range(..=100_000),
-        requires = "outliers"
+        requires = "outliers",
+        conflicts_with = "every"
     )]
     pub(crate) worst: u32,
 

@@ -39,7 +39,14 @@ const POLL: Duration = Duration::from_millis(10);
 pub(crate) fn run(args: &Receive, terminal: &Terminal) -> Result<Outcome, Failure> {
     KeyFile::warn(&args.key_file, terminal);
     let failed = |error: io::Error| Failure::Output(reported(&args.place, &error));
-    let socket = UdpSocket::bind((args.place.host.as_str(), args.place.port)).map_err(failed)?;
+    let socket = match UdpSocket::bind((args.place.host.as_str(), args.place.port)) {
+        Ok(socket) => socket,
+        Err(error) => {
+            let reason = kymo_io::reason(&error);
+            terminal.error(format_args!("cannot listen at `{}`: {reason}", args.place));
+            return Ok(Outcome::Damage);
+        }
+    };
     hold_more(&socket);
     let resumed = resumed(args)?;
     let store = match resumed.is_empty() {

@@ -62,7 +62,7 @@ impl Store {
             Ok(mut entries) => {
                 if entries.next().is_some() {
                     return Err(Failure::Usage(format!(
-                        "error: {shown}: there is something in it\nhint: `-o` names a new directory, or an empty one"
+                        "error: `{shown}` is not empty\nhint: `-o` names a new directory, or an empty one"
                     )));
                 }
             }

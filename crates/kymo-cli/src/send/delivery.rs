@@ -73,8 +73,14 @@ pub(super) fn send(
     plan: &Plan<'_>,
     terminal: &Terminal,
 ) -> Result<Outcome, Failure> {
-    let socket = connect(&place.host, place.port, args.departure())
-        .map_err(|error| reported(place, &error))?;
+    let socket = match connect(&place.host, place.port, args.departure()) {
+        Ok(socket) => socket,
+        Err(error) => {
+            let reason = kymo_io::reason(&error);
+            terminal.error(format_args!("cannot send to `{place}`: {reason}"));
+            return Ok(Outcome::Damage);
+        }
+    };
     let mut sender = Sender::new(SenderOptions {
         session: u64::from_be_bytes(kymo_io::random()?),
         key: args.input.key_file.first().map(|file| file.key.clone()),
