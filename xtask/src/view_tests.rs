@@ -1,13 +1,11 @@
 //! Tests of the page of `kymo view` in Chromium.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
 use crate::Outcome;
 use crate::args::Args;
-use crate::process::{build_kymo, command, hear, require, root};
+use crate::process::{build_kymo, command, require, root};
 
 /// Checks the types of the page's modules, and runs its tests.
 pub(crate) fn run(args: Args) -> Outcome {
@@ -26,59 +24,15 @@ pub(crate) fn run(args: Args) -> Outcome {
     if files.is_empty() {
         return Err(format!("{}: there is no test", tests().display()).into());
     }
-    let queue = Mutex::new(files.iter());
-    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let failed = Mutex::new(Vec::new());
-    let fail = |problem| {
-        failed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(problem)
-    };
-    // A browser waits for the server, and tests for the browser: two files at a time keep processors busy.
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism()
-            .map_or(1, usize::from)
-            .min(2)
-        {
-            scope.spawn(|| {
-                while let Some(file) = next() {
-                    if let Err(error) = test(file, &kymo) {
-                        fail(error.to_string());
-                    }
-                }
-            });
+    for file in files {
+        let test = || node("node", &["--test", &file], &kymo);
+        // A browser that crashes takes the tests that share it along: a file that fails twice is at fault.
+        if let Err(error) = test() {
+            eprintln!("{error}: {file} is run once more");
+            test()?;
         }
-    });
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match failed.is_empty() {
-        true => Ok(()),
-        false => Err(failed.join("\n").into()),
     }
-}
-
-/// Runs a file of tests, and prints what it printed in one piece.
-fn test(file: &str, kymo: &Path) -> Outcome {
-    let once = || {
-        let said = hear(
-            command("node")
-                .args(["--test", file])
-                .env("KYMO", kymo)
-                .current_dir(tests()),
-        )?;
-        let mut out = std::io::stdout().lock();
-        out.write_all(&said.out)?;
-        out.write_all(said.err.as_bytes())?;
-        match said.code {
-            Some(0) => Ok(()),
-            _ => Err(format!("{file} failed").into()),
-        }
-    };
-    // A browser that crashes takes the tests that share it along: a file that fails twice is at fault.
-    once().or_else(|error: Box<dyn std::error::Error>| {
-        eprintln!("{error}: it is run once more");
-        once()
-    })
+    Ok(())
 }
 
 /// Makes the pictures of the guide.
