@@ -1,13 +1,11 @@
 //! Tests of the page of `kymo view` in Chromium.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Outcome;
 use crate::args::Args;
-use crate::process::{build_kymo, command, hear, require, root};
+use crate::process::{build_kymo, command, require, root};
 
 /// Checks the types of the page's modules, and runs its tests.
 pub(crate) fn run(args: Args) -> Outcome {
@@ -26,47 +24,15 @@ pub(crate) fn run(args: Args) -> Outcome {
     if files.is_empty() {
         return Err(format!("{}: there is no test", tests().display()).into());
     }
-    let queue = Mutex::new(files.iter());
-    let next = || locked(&queue).next();
-    let failed = Mutex::new(Vec::new());
-    // A browser waits for the server, and tests for the browser: two files at a time keep processors busy.
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, |n| n.get().min(2)) {
-            scope.spawn(|| {
-                while let Some(file) = next() {
-                    if let Err(error) = test(file, &kymo) {
-                        eprintln!("{error}: it is run alone when the others have ended");
-                        locked(&failed).push(file);
-                    }
-                }
-            });
-        }
-    });
-    // A browser that crashes takes the tests that share it along: a file that fails alone is at fault.
-    locked(&failed)
-        .iter()
-        .try_for_each(|file| test(file, &kymo).or_else(|_| test(file, &kymo)))
-}
-
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Runs a file of tests, and prints what it printed in one piece.
-fn test(file: &str, kymo: &Path) -> Outcome {
-    let said = hear(
-        command("node")
-            .args(["--test", file])
-            .env("KYMO", kymo)
-            .current_dir(tests()),
-    )?;
-    let mut out = std::io::stdout().lock();
-    out.write_all(&said.out)?;
-    out.write_all(said.err.as_bytes())?;
-    match said.code {
-        Some(0) => Ok(()),
-        _ => Err(format!("{file} failed").into()),
+    let test = |file: &String| node("node", &["--test", file], &kymo);
+    files.retain(|file| test(file).is_err());
+    // A browser that crashes takes the tests that share it along, and a machine that is busy for a minute those of that
+    // minute: a file that still fails when the others have ended is at fault.
+    for file in &files {
+        eprintln!("{file} failed, and is run again");
+        test(file).or_else(|_| test(file))?;
     }
+    Ok(())
 }
 
 /// Makes the pictures of the guide.
