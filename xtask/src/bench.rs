@@ -13,6 +13,7 @@ mod graph;
 mod index;
 mod logs;
 mod machine;
+mod queries;
 mod rows;
 mod rrd;
 mod serve;
@@ -52,6 +53,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         Some("index") => return index::run(args),
         Some("logs") => return logs::run(args),
         Some("machine") => return machine::run(args),
+        Some("queries") => return queries::run(args),
         Some("rows") => return rows::run(args),
         Some("rrd") => return rrd::run(args),
         Some("collectd") => return collectd::run(args),

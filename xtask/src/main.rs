@@ -86,6 +86,9 @@ usage: cargo xtask COMMAND [OPTIONS]
   bench serve [--runs N] [--files N]
       Measures `kymo serve` beside rrdcached: updates in batches and one by one, and flushes.
       --files N     databases that are updated in turn (1000)
+  bench queries [--clients N] [--rate N] [--seconds N] [--files N] [--ours PROGRAM]
+      Measures range queries of N clients (50) at `kymo serve` beside N updates a second (10000) of N databases (500),
+      and looks whether an update is missing afterwards.
   bench tracing [--runs N] [--events N]
       Measures kymo-tracing beside LTTng-UST: an event with three integers, processor time and
       instructions; needs gcc, liblttng-ust-dev and valgrind.

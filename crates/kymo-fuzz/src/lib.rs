@@ -81,6 +81,7 @@ pub const CHECKS: &[Check] = &[
     ("portable_rrd", portable_rrd),
     ("rrd", rrd),
     ("rrd_xml", rrd_xml),
+    ("whisper", whisper),
     ("rrd_words", rrd_words),
     ("rrd_page", rrd_page),
     ("view_request", view_request),
@@ -235,6 +236,11 @@ pub fn chrome(data: &[u8]) {
 /// A round-robin database of any form.
 pub fn rrd(data: &[u8]) {
     rrd::database(data);
+}
+
+/// A file of Whisper: see `rrd::whisper`.
+pub fn whisper(data: &[u8]) {
+    rrd::whisper(data);
 }
 
 /// A dump of a round-robin database.

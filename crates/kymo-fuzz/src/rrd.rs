@@ -5,7 +5,7 @@ use kymo_rrd::engine::{Measurement, Rrd, Sample};
 use kymo_rrd::file::convert::{Target, convert};
 use kymo_rrd::file::native::File;
 use kymo_rrd::text::xml::{self, DumpOptions, Numbers, RestoreOptions, Utc, restore};
-use kymo_rrd::{Form, Source, Time, file::check};
+use kymo_rrd::{Form, Source, Time, file::check, file::whisper};
 
 /// A database of any form, as it is found to be and as some machine would have written it,
 /// which the length of the input determines: what is opened is converted without loss, what is
@@ -32,6 +32,32 @@ pub(crate) fn database(data: &[u8]) {
             let again = check::repair(&repaired.bytes, Some(repaired.machine));
             let again = again.expect("what was repaired is whole");
             assert!(again.done.is_empty() && again.bytes == repaired.bytes);
+        }
+    }
+}
+
+/// A file of Whisper: what is read is a database that a file can hold, with the same values.
+pub(crate) fn whisper(data: &[u8]) {
+    let file = match whisper::read(data) {
+        Ok(file) => file,
+        Err(error) => return assert!(!error.to_string().is_empty()),
+    };
+    let source = file.changed.source(Form::Xml, Vec::new());
+    assert!(source.database.check_shape().is_ok());
+    let points: u64 = source
+        .database
+        .archives
+        .iter()
+        .map(|archive| archive.rows)
+        .sum();
+    assert!(points * 12 <= data.len() as u64, "points are in the file");
+    if let Ok(written) = convert(&source, Target::Portable) {
+        let again = Source::open(&written.bytes, None).expect("what was written can be read");
+        for archive in 0..source.database.archives.len() {
+            for row in 0..source.database.archives[archive].rows {
+                let value = |source: &Source<'_>| source.rows.value(archive, row, 0);
+                assert_eq!(value(&source), value(&again), "values stay");
+            }
         }
     }
 }

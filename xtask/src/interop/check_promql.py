@@ -24,6 +24,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from promql_requests import compare_requests, fixed_expressions, hostile
+
 STEP = 10
 ROWS = 540
 
@@ -35,6 +37,7 @@ def parse_arguments():
     parser.add_argument("promtool")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--fixed", action="store_true", help="those of promql_expressions.txt, requests, hostile ones, too")
     parser.add_argument("--verbose", action="store_true")
     return parser.parse_args()
 
@@ -444,8 +447,9 @@ def compare(options, rng, ours, theirs, first):
     generator = Generator(rng, first)
     last = first + ROWS * STEP
     counts = {"equal": 0, "empty": 0, "errors": 0, "ties": 0, "different": 0}
-    for index in range(options.count):
-        query = generator.expression()
+    fixed = fixed_expressions() if options.fixed else []
+    for index in range(options.count + len(fixed)):
+        query = generator.expression() if index < options.count else fixed[index - options.count]
         at = rng.randrange(first, last + 400)
         step = rng.choice([10, 30, 60, 17, 300])
         start = rng.randrange(first - 100, last - 1000)
@@ -535,6 +539,15 @@ def main():
             feed(sock, pending)
             counts = compare(options, rng, ours, theirs, first)
             counts["tool"] = promtool(options, ours, first)
+            if options.fixed:
+                for what, (number, differences) in [
+                    ("requests", compare_requests(ours, theirs, first)),
+                    ("hostile", hostile(ours, servers[1], first)),
+                ]:
+                    counts[what] = number
+                    counts["different"] += len(differences)
+                    for difference in differences:
+                        print(f"DIFFERENT {what}: {difference}")
         finally:
             for server in servers:
                 server.terminate()

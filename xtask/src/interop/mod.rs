@@ -139,9 +139,10 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     if wanted("collectd") {
         counts.add(collectd::run(&kymo)?);
     }
-    // Prometheus is not installed everywhere.
     if only.as_deref() == Some("queries") {
         counts.add(queries::run(&kymo, python.as_deref(), seed)?);
+    } else if only.is_none() {
+        counts.add(queries::sample(&kymo, python.as_deref(), seed)?);
     }
     // A few seconds of them are in the usual run.
     if only.is_none() || only.as_deref() == Some("kills") {

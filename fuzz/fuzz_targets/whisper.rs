@@ -1,0 +1,4 @@
+//! `kymo_fuzz::whisper` on inputs that libFuzzer makes up.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| kymo_fuzz::whisper(data));
