@@ -482,44 +482,62 @@ impl State {
             .split(',')
             .map(str::trim)
             .filter(|name| !name.is_empty());
-        let wanted = names.clone().count();
-        for (place, name) in names.clone().chain([BUILT_IN_FAMILY]).enumerate() {
-            if place == wanted
-                && let Some(first) = names.clone().next()
-            {
-                warnings.push(format!(
-                    "font `{first}` is not installed; texts use `{BUILT_IN_FAMILY}`"
-                ));
+        for name in names.clone() {
+            if let Some(face) = self.named(name, bold, italic, warnings) {
+                return face;
             }
-            let lower = name.to_lowercase();
-            let styles = [
-                (bold, italic),
-                (bold, false),
-                (false, italic),
-                (false, false),
-            ];
-            for (bold, italic) in styles {
-                let same = |added: &&(String, bool, bool, FaceId)| {
-                    added.0 == lower && (added.1, added.2) == (bold, italic)
-                };
-                if let Some(added) = self.added.iter().find(same) {
-                    return added.3;
+        }
+        let others = substitutes(names.clone()).iter().chain([&BUILT_IN_FAMILY]);
+        for other in others {
+            if let Some(face) = self.named(other, bold, italic, warnings) {
+                if let Some(first) = names.clone().next() {
+                    warnings.push(format!(
+                        "font `{first}` is not installed; texts use `{other}`"
+                    ));
                 }
-            }
-            let generic = matches!(lower.as_str(), "mono" | "monospace" | "dejavu sans mono");
-            if generic && !bold && !italic {
-                return 0;
-            }
-            match self.installed().find(name, bold, italic) {
-                Some((path, index)) => match self.read(path, index) {
-                    Ok(face) => return face,
-                    Err(error) => warnings.push(error.to_string()),
-                },
-                None if generic => return 0,
-                None => {}
+                return face;
             }
         }
         0
+    }
+
+    /// The face of a family that was added, is built in, or is installed.
+    fn named(
+        &mut self,
+        name: &str,
+        bold: bool,
+        italic: bool,
+        warnings: &mut Vec<String>,
+    ) -> Option<FaceId> {
+        let lower = name.to_lowercase();
+        let styles = [
+            (bold, italic),
+            (bold, false),
+            (false, italic),
+            (false, false),
+        ];
+        for (bold, italic) in styles {
+            let same = |added: &&(String, bool, bool, FaceId)| {
+                added.0 == lower && (added.1, added.2) == (bold, italic)
+            };
+            if let Some(added) = self.added.iter().find(same) {
+                return Some(added.3);
+            }
+        }
+        let generic = matches!(lower.as_str(), "mono" | "monospace" | "dejavu sans mono");
+        if generic && !bold && !italic {
+            return Some(0);
+        }
+        match self.installed().find(name, bold, italic) {
+            Some((path, index)) => match self.read(path, index) {
+                Ok(face) => Some(face),
+                Err(error) => {
+                    warnings.push(error.to_string());
+                    None
+                }
+            },
+            None => generic.then_some(0),
+        }
     }
 
     fn search_character(&mut self, character: char) -> Option<FaceId> {
@@ -535,4 +553,41 @@ impl State {
         self.installed
             .get_or_insert_with(installed::Installed::scan)
     }
+}
+
+/// What is used in the place of families that are not installed, in this order, as the configuration of fontconfig
+/// has it: a font as wide, then one of the same kind, and a sans-serif one for families that it does not know.
+fn substitutes<'a>(names: impl Iterator<Item = &'a str>) -> &'static [&'static str] {
+    const SANS: [&str; 3] = ["Liberation Sans", "Arimo", "DejaVu Sans"];
+    const SERIF: [&str; 3] = ["Liberation Serif", "Tinos", "DejaVu Serif"];
+    const MONO: [&str; 3] = ["Liberation Mono", "Cousine", BUILT_IN_FAMILY];
+    let mut known = names.filter_map(|name| match name.to_lowercase().as_str() {
+        "arial" | "helvetica" => Some(&SANS[..]),
+        "times" | "times new roman" => Some(&SERIF[..]),
+        "courier" | "courier new" => Some(&MONO[..]),
+        "bitstream vera serif"
+        | "cambria"
+        | "constantia"
+        | "elephant"
+        | "georgia"
+        | "luxi serif"
+        | "new century schoolbook"
+        | "palatino"
+        | "palatino linotype" => Some(&SERIF[2..]),
+        "andale mono"
+        | "bitstream vera sans mono"
+        | "consolas"
+        | "inconsolata"
+        | "luxi mono"
+        | "terminal" => Some(&MONO[2..]),
+        "bitstream vera sans"
+        | "calibri"
+        | "lucida sans unicode"
+        | "luxi sans"
+        | "tahoma"
+        | "trebuchet ms"
+        | "verdana" => Some(&SANS[2..]),
+        _ => None,
+    });
+    known.next().unwrap_or(&SANS[2..])
 }

@@ -102,6 +102,9 @@ class Place:
             PROGRAM=program,
             **more,
         )
+        # SmokePing ends if this decides how numbers are written.
+        if program == "smokeping":
+            environment.pop("LC_ALL", None)
         # CGI scripts print pictures.
         done = subprocess.run(["perl", *map(str, words)], env=environment, capture_output=True, timeout=120)
         errors = done.stderr.decode(errors="replace")
