@@ -1,4 +1,4 @@
-//! The queries of the equality suite on a local S3 server, moto: alone, and by a cluster whose workers die.
+//! The queries of the equality suite on a local S3 server, moto: alone, and by a cluster that loses workers.
 #![cfg(feature = "remote")]
 
 mod common;

@@ -274,30 +274,3 @@ impl Output for Follower<'_> {
         self.console.fault(fault)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_many_files_those_that_changed_are_known() {
-        let directory = tempfile::tempdir().unwrap();
-        let paths = [directory.path().to_path_buf()];
-        let file = |name: &str| directory.path().join(name);
-        for name in ["a", "b", "c"] {
-            std::fs::write(file(name), "x").unwrap();
-        }
-        let before = FileStates::of(&paths);
-        assert_eq!(FileStates::of(&paths), before);
-        assert_eq!(before.changed_since(&before), Some(Vec::new()));
-        std::fs::write(file("b"), "xy").unwrap();
-        let now = FileStates::of(&paths);
-        assert_eq!(now.changed_since(&before), Some(vec![&*file("b")]));
-        // Others are there: all are opened again.
-        std::fs::write(file("d"), "x").unwrap();
-        assert_eq!(FileStates::of(&paths).changed_since(&now), None);
-        std::fs::remove_file(file("d")).unwrap();
-        std::fs::rename(file("c"), file("e")).unwrap();
-        assert_eq!(FileStates::of(&paths).changed_since(&now), None);
-    }
-}
