@@ -92,7 +92,7 @@ pub(super) fn clock() -> Clock {
 }
 
 /// A name as it is; of what is not UTF-8 each wrong byte NN is `\xNN`.
-fn name_of(bytes: &[u8]) -> String {
+pub(super) fn name_of(bytes: &[u8]) -> String {
     let mut name = String::with_capacity(bytes.len());
     for piece in bytes.utf8_chunks() {
         name.push_str(piece.valid());

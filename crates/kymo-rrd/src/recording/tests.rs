@@ -1,5 +1,6 @@
-use kymo_model::Recording as _;
+use kymo_model::{Cursor as _, Event as _, Recording as _, Visitor};
 
+use super::layout::name_of;
 use super::*;
 
 const FILE: &[u8] = include_bytes!("../../tests/data/dump/holt-winters.amd64.rrd");
