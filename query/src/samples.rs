@@ -162,7 +162,7 @@ impl Finest {
                     .unwrap_or_default()
             })
             .collect();
-        let mut known: HashMap<(u32, u32), Option<(i64, Option<i64>)>> = HashMap::new();
+        let mut known = HashMap::new();
         let times = as_timestamp_nanosecond_array(batch.column(0)).map_err(|_| wrong())?;
         let mut keep = Vec::with_capacity(batch.num_rows());
         for row in 0..batch.num_rows() {
