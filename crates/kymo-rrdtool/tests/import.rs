@@ -67,6 +67,29 @@ fn files_of_whisper_become_databases() {
     );
 }
 
+/// A point that a disk or a wrong clock has damaged does not make all others older than the archives.
+#[test]
+fn points_of_whisper_later_than_the_clock_are_left_out() {
+    let place = Place::new();
+    for time in [u32::MAX, 1_700_000_000 + 400 * 86_400] {
+        let mut bytes = whisper(1);
+        // The first slot of the first archive.
+        bytes[40..44].copy_from_slice(&time.to_be_bytes());
+        place.write("a.wsp", &bytes);
+        let (done, warnings) = place.run("import @a.wsp @a.rrd");
+        assert_eq!(done, Ok(String::new()));
+        assert!(
+            warnings.contains("`points`: found 1 with other times")
+                && warnings.contains("left out"),
+            "{warnings}"
+        );
+        let rows = place.ok("fetch @a.rrd AVERAGE -r 10 -s 1600000010 -e 1600000050");
+        assert!(rows.contains("1600000020: 2.0000000000e+00"), "{rows}");
+        assert!(rows.contains("1600000050: 5.0000000000e+00"), "{rows}");
+        place.ok("update @a.rrd 1600000060:6");
+    }
+}
+
 #[test]
 fn trees_become_trees() {
     let place = Place::new();

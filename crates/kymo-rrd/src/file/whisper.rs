@@ -4,6 +4,8 @@
 //! number of archives; a description of each archive follows, with its offset, seconds per point and points. A point is
 //! the beginning of its interval and a value; a slot whose time is not the one that its place stands for is old.
 
+use std::collections::BTreeMap;
+
 use crate::engine::modify::{Changed, Filling, Giver, ModifyError};
 use crate::engine::{Definition, create};
 use crate::fault::{Error, Findings, Severity};
@@ -44,38 +46,91 @@ pub struct File {
     pub findings: Findings,
 }
 
+/// Number of seconds that a point may be ahead of now: clocks differ.
+const CLOCKS_DIFFER: i64 = 86_400;
+
 /// An archive of a file.
 struct Level<'a> {
     seconds: u32,
     points: &'a [[u8; POINT]],
+    /// The slot of the interval that begins at time 0.
+    origin: i64,
 }
 
-impl Level<'_> {
+/// The points that are left out because their times are wrong.
+#[derive(Default)]
+struct LeftOut {
+    /// Those that are later than the clock.
+    later: u64,
+    /// Those in slots of other times.
+    misplaced: u64,
+}
+
+impl<'a> Level<'a> {
+    /// The slot of the first point says which time each slot is for. If that point is damaged, the others say it.
+    fn new(seconds: u32, points: &'a [[u8; POINT]], latest: i64) -> Self {
+        let mut level = Self {
+            seconds,
+            points,
+            origin: 0,
+        };
+        let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
+        for place in 0..points.len() {
+            let time = level.get(place).0;
+            if time > 0 && i64::from(time) <= latest && time.is_multiple_of(seconds) {
+                *counts.entry(level.origin_by(place)).or_default() += 1;
+            }
+        }
+        let first = level.origin_by(0);
+        let most = counts
+            .into_iter()
+            .max_by_key(|(origin, count)| (*count, *origin == first));
+        level.origin = most.map_or(first, |(origin, _)| origin);
+        level
+    }
+
     fn get(&self, place: usize) -> (u32, f64) {
         let [a, b, c, d, value @ ..] = self.points[place];
         (u32::from_be_bytes([a, b, c, d]), f64::from_be_bytes(value))
     }
 
-    /// The newest time of a point; `None` if there is none.
-    fn newest(&self) -> Option<u32> {
-        let times = (0..self.points.len()).map(|place| self.get(place).0);
-        times.max().filter(|time| *time > 0)
+    /// The number of points, which are those of a file in memory.
+    fn count(&self) -> i64 {
+        i64::try_from(self.points.len()).unwrap_or(i64::MAX)
+    }
+
+    /// The slot of time 0, if the time of the point in a slot is right.
+    fn origin_by(&self, place: usize) -> i64 {
+        let number = self.get(place).0 / self.seconds;
+        let place = i64::try_from(place).unwrap_or(i64::MAX);
+        (place - i64::from(number)).rem_euclid(self.count())
+    }
+
+    /// The newest time of a point; `None` if there is none. Counts the points that are left out.
+    fn newest(&self, latest: i64, left_out: &mut LeftOut) -> Option<u32> {
+        let mut newest = None;
+        for place in 0..self.points.len() {
+            let time = self.get(place).0;
+            if time == 0 {
+                continue;
+            }
+            if i64::from(time) > latest {
+                left_out.later += 1;
+            } else if !time.is_multiple_of(self.seconds) || self.origin_by(place) != self.origin {
+                left_out.misplaced += 1;
+            } else {
+                newest = newest.max(Some(time));
+            }
+        }
+        newest
     }
 
     /// The value of the interval that begins at a time.
     fn at(&self, time: i64) -> Option<f64> {
-        let base = i64::from(self.get(0).0);
-        if base == 0 {
-            return None;
-        }
-        let seconds = i64::from(self.seconds);
-        let count = i64::try_from(self.points.len()).ok()?;
-        let place = time
-            .checked_sub(base)?
-            .div_euclid(seconds)
-            .rem_euclid(count);
+        let number = time.div_euclid(i64::from(self.seconds));
+        let place = number.checked_add(self.origin)?.rem_euclid(self.count());
         let (found, value) = self.get(usize::try_from(place).ok()?);
-        (i64::from(found) == time).then_some(value)
+        (found > 0 && i64::from(found) == time).then_some(value)
     }
 }
 
@@ -88,7 +143,7 @@ struct Header<'a> {
 
 /// Whether the header is one of Whisper, and the archives that it describes fill the file.
 pub fn is_whisper(bytes: &[u8]) -> bool {
-    header(bytes).is_ok_and(|header| {
+    header(bytes, i64::MAX).is_ok_and(|header| {
         let points: usize = header.levels.iter().map(|level| level.points.len()).sum();
         HEADER + header.levels.len() * DESCRIPTION + points * POINT == bytes.len()
     })
@@ -101,7 +156,8 @@ fn number(bytes: &[u8], at: usize, field: &str) -> Result<u32, Error> {
         .ok_or_else(|| Error::new(field, at as u64, "the end of the file", "four bytes"))
 }
 
-fn header(bytes: &[u8]) -> Result<Header<'_>, Error> {
+/// Reads the header. Points later than `latest` do not count.
+fn header(bytes: &[u8], latest: i64) -> Result<Header<'_>, Error> {
     let method = number(bytes, 0, "aggregation method")?;
     let place = usize::try_from(method)
         .ok()
@@ -152,7 +208,7 @@ fn header(bytes: &[u8]) -> Result<Header<'_>, Error> {
                 Error::new(field("points"), at as u64, found, expected)
             })?
             .as_chunks::<POINT>();
-        levels.push(Level { seconds, points });
+        levels.push(Level::new(seconds, points, latest));
     }
     Ok(Header {
         method: place,
@@ -162,32 +218,47 @@ fn header(bytes: &[u8]) -> Result<Header<'_>, Error> {
 }
 
 /// Reads a file. Archives become those of the function that suits the method of aggregation; values of `sum` become
-/// means of the finest archive's intervals, as the database goes on with.
+/// means of the finest archive's intervals, as the database goes on with. `now`, in seconds since 1970, is what the
+/// times of points are compared with: those more than a day later are left out, and so are those in slots of other times.
 ///
 /// # Errors
 ///
 /// What is wrong with the file, or that it has no points.
-pub fn read(bytes: &[u8]) -> Result<File, Error> {
+pub fn read(bytes: &[u8], now: Option<i64>) -> Result<File, Error> {
+    let latest = now.map_or(i64::MAX, |now| now.saturating_add(CLOCKS_DIFFER));
     let Header {
         method,
         xff,
         levels,
-    } = header(bytes)?;
+    } = header(bytes, latest)?;
     let (method, function) = METHODS[method];
     let step = levels[0].seconds;
     // A row has the time of its end.
-    let ends = levels
-        .iter()
-        .filter_map(|level| Some(i64::from(level.newest()?) + i64::from(levels[0].seconds)));
-    let Some(last) = ends.max() else {
-        return Err(Error::new(
-            "points",
-            None,
-            "none that is written",
-            "at least one",
-        ));
-    };
+    let mut left_out = LeftOut::default();
+    let mut last = None;
+    for level in &levels {
+        let newest = level.newest(latest, &mut left_out);
+        last = last.max(newest.map(|newest| i64::from(newest) + i64::from(step)));
+    }
     let mut findings = Findings::default();
+    for (count, expected) in [
+        (left_out.later, format!("times before {latest}")),
+        (left_out.misplaced, "times of their slots".to_owned()),
+    ] {
+        if count > 0 {
+            let found = format!("{count} with other times");
+            findings.add(Severity::Warning, || {
+                Error::new("points", None, found, expected).because("they are left out")
+            });
+        }
+    }
+    let Some(last) = last else {
+        let found = match left_out.later + left_out.misplaced {
+            0 => "none that is written".to_owned(),
+            count => format!("{count} with wrong times and no others"),
+        };
+        return Err(Error::new("points", None, found, "at least one"));
+    };
     if matches!(method, "sum" | "avg_zero" | "absmax" | "absmin") {
         findings.add(Severity::Note, || {
             let becomes = function.name();
@@ -285,7 +356,7 @@ mod tests {
     fn points_stand_at_the_ends_of_their_rows() {
         let bytes = file(2);
         assert!(is_whisper(&bytes));
-        let file = read(&bytes).unwrap();
+        let file = read(&bytes, None).unwrap();
         let source = file.changed.source(Form::Xml, Vec::new());
         let rows = |archive: usize, count: u64| {
             let row = |row| {
@@ -311,6 +382,61 @@ mod tests {
         assert_eq!(file.findings.iter().count(), 1);
     }
 
+    /// A file whose archives have points of `(time, value)`, 4 of 10 s and 3 of 20 s, with a wrong time in a slot.
+    fn with_time(slot: usize, time: u32) -> Vec<u8> {
+        let mut bytes = file(1);
+        let at = HEADER + 2 * DESCRIPTION + slot * POINT;
+        bytes[at..at + 4].copy_from_slice(&time.to_be_bytes());
+        bytes
+    }
+
+    #[test]
+    fn points_with_wrong_times_are_left_out() {
+        let now = 1_030;
+        // In 2106; 400 days later, in the right slot and not; in the past in the wrong slot and within an interval.
+        let later = 1_000 + 400 * 86_400;
+        for (slot, time, found) in [
+            (0, u32::MAX, "1 with other times, expected times before"),
+            (1, later, "1 with other times, expected times before"),
+            (0, later, "1 with other times, expected times before"),
+            (
+                1,
+                1_020,
+                "1 with other times, expected times of their slots",
+            ),
+            (
+                1,
+                1_013,
+                "1 with other times, expected times of their slots",
+            ),
+        ] {
+            let read = read(&with_time(slot, time), Some(now)).unwrap();
+            let messages: Vec<_> = read.findings.iter().map(ToString::to_string).collect();
+            assert_eq!(messages.len(), 1, "{slot} {time}: {messages:?}");
+            assert!(messages[0].contains(found), "{messages:?}");
+            let state = &read.changed.database.state;
+            // The coarse archive has a point of 1000, which is at least one step long.
+            let last = if slot == 1 { 1_010 } else { 1_020 };
+            assert_eq!(state.last_update.seconds(), last, "{slot} {time}");
+            let known = |archive, rows| {
+                let rows = (0..rows).map(|row| read.changed.rows().value(archive, row, 0));
+                rows.filter(|value| value.is_some_and(|value| !value.is_unknown()))
+                    .count()
+            };
+            assert_eq!((known(0, 4), known(1, 3) > 0), (3, true), "{slot} {time}");
+        }
+        let mut all = with_time(0, later);
+        for slot in 1..7 {
+            let at = HEADER + 2 * DESCRIPTION + slot * POINT;
+            all[at..at + 4].copy_from_slice(&later.to_be_bytes());
+        }
+        let error = read(&all, Some(now)).unwrap_err().to_string();
+        assert!(
+            error.contains("7 with wrong times and no others"),
+            "{error}"
+        );
+    }
+
     /// Whatever a byte is, the file is refused or becomes a database.
     #[test]
     fn any_byte_is_withstood() {
@@ -319,7 +445,7 @@ mod tests {
             for value in [0, 1, 0x10, 0x7f, 0x80, 0xff] {
                 let mut wrong = bytes.clone();
                 wrong[at] = value;
-                if let Ok(file) = read(&wrong) {
+                if let Ok(file) = read(&wrong, None) {
                     assert_eq!(file.changed.database.check_shape(), Ok(()));
                 }
             }
@@ -331,7 +457,7 @@ mod tests {
         let bytes = file(1);
         for length in 0..bytes.len() {
             assert!(!is_whisper(&bytes[..length]));
-            assert!(read(&bytes[..length]).is_err());
+            assert!(read(&bytes[..length], None).is_err());
         }
         for (at, number) in [
             (0, 0),
@@ -344,7 +470,7 @@ mod tests {
         ] {
             let mut wrong = bytes.clone();
             wrong[at..at + 4].copy_from_slice(&u32::to_be_bytes(number));
-            assert!(read(&wrong).is_err(), "{at} {number}");
+            assert!(read(&wrong, None).is_err(), "{at} {number}");
         }
     }
 }
