@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::modify::{Changed, Filling, Giver, ModifyError};
-use crate::engine::{Definition, create};
+use crate::engine::modify::{Changed, ModifyError};
+use crate::engine::{Definition, create, fold};
 use crate::fault::{Error, Findings, Severity};
-use crate::model::{Archive, ArchiveKind, Consolidation, DataSource, Reading, SourceKind};
-use crate::{Form, Text, Time, Value};
+use crate::model::{Archive, ArchiveKind, Consolidation, DataSource, Reading, Scratch, SourceKind};
+use crate::{Text, Time, Value};
 
 /// Bytes of the header.
 const HEADER: usize = 16;
@@ -20,6 +20,8 @@ const DESCRIPTION: usize = 12;
 const POINT: usize = 12;
 /// Files have a few archives.
 const MOST_ARCHIVES: usize = 256;
+/// Rows of more points begin with nothing known of the row under way.
+const MOST_POINTS: u64 = 1_000_000;
 
 /// How Whisper makes points of a finer archive one, by its number from 1.
 const METHODS: [(&str, Consolidation); 8] = [
@@ -123,6 +125,13 @@ impl<'a> Level<'a> {
             }
         }
         newest
+    }
+
+    /// Whether the archive has a slot for the interval that a time is in, if `last` ends the newest one.
+    fn reaches(&self, time: i64, last: i64) -> bool {
+        let seconds = i64::from(self.seconds);
+        let newest = (last - 1).div_euclid(seconds);
+        time.div_euclid(seconds) > newest.saturating_sub(self.count())
     }
 
     /// The value of the interval that begins at a time.
@@ -292,22 +301,11 @@ pub fn read(bytes: &[u8], now: Option<i64>) -> Result<File, Error> {
     let problem =
         |error: ModifyError| Error::new("file", None, error, "a database of its archives");
     let database = create(&definition, |_, rows| rows - 1)?;
-    let mut given = Changed::new(database).map_err(problem)?;
-    fill(&mut given, &levels, method);
-    // What the coarser archives prepare is in the finer ones.
-    let source = given.source(Form::Xml, Vec::new());
-    let givers = [Giver {
-        database: &source.database,
-        rows: &source.rows,
-    }];
-    let filling = Filling {
-        definition: &definition,
-        origins: &[None],
-        givers: &givers,
-    };
-    let mut changed = filling.create(|_, rows| rows - 1).map_err(problem)?;
-    // Filling bridges gaps with values of coarser archives, which the file does not do.
+    let mut changed = Changed::new(database).map_err(problem)?;
     fill(&mut changed, &levels, method);
+    for archive in 0..levels.len() {
+        prepare(&mut changed, &levels, archive, (function, unknown), method);
+    }
     Ok(File {
         method,
         changed,
@@ -315,14 +313,56 @@ pub fn read(bytes: &[u8], now: Option<i64>) -> Result<File, Error> {
     })
 }
 
+/// Prepares the row under way of an archive from the points of the finer ones, as if they had been updates.
+fn prepare(
+    changed: &mut Changed,
+    levels: &[Level<'_>],
+    archive: usize,
+    (function, xff): (Consolidation, f64),
+    method: &str,
+) {
+    let database = &changed.database;
+    let (step, points) = (
+        database.step,
+        database.archives[archive].points_per_row.max(1),
+    );
+    let row = database.archives[archive].rows.saturating_sub(1);
+    let newest = changed.rows().value(archive, row, 0);
+    let newest = newest.unwrap_or(Value::UNKNOWN);
+    let last = database.state.last_update.seconds();
+    let steps = u64::try_from(last).unwrap_or(0) / step;
+    let scratch = &mut changed.database.state.archives[archive].scratch[0];
+    if points > 1 && points <= MOST_POINTS {
+        // A gap in the finest archive that reaches so far back is one: coarser ones would bridge it.
+        let value = |number: u64| {
+            let begin = i64::try_from(number.checked_mul(step)?).ok()?;
+            let level = levels.iter().find(|level| level.reaches(begin, last))?;
+            let seconds = i64::from(level.seconds);
+            let value = level.at(begin - begin.rem_euclid(seconds))?;
+            Some(value / points_of(level, levels, method))
+        };
+        // The last point of the row before begins the row.
+        for number in (steps - steps % points).saturating_sub(1)..steps {
+            let rate = value(number).unwrap_or(f64::NAN);
+            fold(scratch, function, xff, points, number, rate);
+        }
+    }
+    scratch.set_value(Scratch::PRIMARY, newest);
+}
+
+/// The number by which the values of an archive are divided: sums become means.
+fn points_of(level: &Level<'_>, levels: &[Level<'_>], method: &str) -> f64 {
+    match method {
+        SUM => f64::from(level.seconds / levels[0].seconds),
+        _ => 1.0,
+    }
+}
+
 /// Gives all rows the values of their points, or unknown ones.
 fn fill(changed: &mut Changed, levels: &[Level<'_>], method: &str) {
     for (archive, level) in levels.iter().enumerate() {
         let seconds = i64::from(level.seconds);
-        let points = match method {
-            SUM => f64::from(level.seconds / levels[0].seconds),
-            _ => 1.0,
-        };
+        let points = points_of(level, levels, method);
         for row in 0..level.points.len() as u64 {
             let time = changed.database.row_time(archive, row);
             let begin = time.and_then(|time| time.checked_sub(seconds));
@@ -336,6 +376,7 @@ fn fill(changed: &mut Changed, levels: &[Level<'_>], method: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Form;
 
     /// A file of two archives: 4 points of 10 s and 3 of 20 s.
     fn file(method: u32) -> Vec<u8> {
@@ -435,6 +476,72 @@ mod tests {
             error.contains("7 with wrong times and no others"),
             "{error}"
         );
+    }
+
+    /// A file with archives of (seconds, points) that has `count` points 10 s apart from 6000 on.
+    fn averages(
+        archives: &[(u32, u32)],
+        count: u32,
+        value: impl Fn(u32) -> Option<f64>,
+    ) -> Vec<u8> {
+        let number = |number: usize| u32::try_from(number).unwrap();
+        let mut bytes = Vec::new();
+        for header in [1, 9_999, 0.5_f32.to_bits(), number(archives.len())] {
+            bytes.extend(u32::to_be_bytes(header));
+        }
+        let mut offset = number(HEADER + archives.len() * DESCRIPTION);
+        for (seconds, points) in archives {
+            for field in [offset, *seconds, *points] {
+                bytes.extend(u32::to_be_bytes(field));
+            }
+            offset += points * number(POINT);
+        }
+        for (seconds, points) in archives {
+            let mut slots = vec![(0, 0.0); *points as usize];
+            let per = seconds / 10;
+            for slot in 0..count.div_ceil(per) {
+                let known = (slot * per..count.min((slot + 1) * per)).filter_map(&value);
+                let known: Vec<f64> = known.collect();
+                if !known.is_empty() {
+                    let mean = known.iter().sum::<f64>() / f64::from(number(known.len()));
+                    slots[(slot % points) as usize] = (6_000 + slot * seconds, mean);
+                }
+            }
+            for (time, value) in slots {
+                bytes.extend(u32::to_be_bytes(time));
+                bytes.extend(f64::to_be_bytes(value));
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn rows_under_way_are_made_of_finer_points() {
+        // All points of the row are in the first archive; some are in the second one only; three are unknown.
+        let all = |point: u32| Some(f64::from(point));
+        let gap = |point: u32| (!(70..73).contains(&point)).then(|| f64::from(point));
+        let cases: [(_, &dyn Fn(u32) -> Option<f64>, _); 3] = [
+            ([(10, 100), (60, 60), (600, 50)], &all, 0),
+            ([(10, 12), (60, 60), (600, 50)], &all, 0),
+            ([(10, 100), (60, 60), (600, 50)], &gap, 3),
+        ];
+        for (archives, value, unknown) in cases {
+            // 60 to 107: the second row of 600 s has 48 of its points.
+            let file = read(&averages(&archives, 108, value), None).unwrap();
+            let state = &file.changed.database.state;
+            assert_eq!(state.last_update.seconds(), 7_080);
+            let scratch = &state.archives[2].scratch[0];
+            assert_eq!(scratch.counter(Scratch::UNKNOWN_POINTS), unknown);
+            let expected: f64 = (60..108).filter_map(value).sum();
+            assert!((scratch.value(Scratch::VALUE).to_f64() - expected).abs() < 1e-6);
+            let source = file.changed.source(Form::Xml, Vec::new());
+            let native = crate::file::convert::Target::Native(kymo_machine::Machine::native());
+            let bytes = crate::file::convert::convert(&source, native)
+                .unwrap()
+                .bytes;
+            let report = crate::file::check::check(&bytes, None, None);
+            assert!(report.findings.is_empty(), "{:?}", report.findings);
+        }
     }
 
     /// Whatever a byte is, the file is refused or becomes a database.
