@@ -200,3 +200,49 @@ fn journals_of_rrdcached_update_databases() {
     let failure = place.run("import --from rrdcached @db @db").0.unwrap_err();
     assert!(failure.contains("begins with `rrd.journal.`"), "{failure}");
 }
+
+/// An update that a database refuses, or that would keep all later ones out, is left out by itself.
+#[test]
+fn updates_of_a_journal_that_are_refused_keep_no_others_out() {
+    let place = Place::new();
+    place.database("db/a.rrd", "x");
+    place.database("db/b.rrd", "x");
+    place.write(
+        "j/rrd.journal.1600000000.000001",
+        b"update a.rrd 1600000020:2\nupdate a.rrd 1600000030:3\nupdate a.rrd 1600000040:4:4\n\
+          update a.rrd 1734560000:5\nupdate a.rrd N:6\nupdate a.rrd 1600000050:x\n\
+          update a.rrd 1600000060:6\nupdate b.rrd 1600000030:3:3\nupdate c.rrd 1600000030:3\n",
+    );
+    let (done, warnings) = place.run("import --from rrdcached @j @db");
+    assert_eq!(
+        done,
+        Err("'@j': 5 updates were refused, and 1 databases could not be updated".to_owned())
+    );
+    for message in [
+        "'a.rrd': the update '1600000040:4:4' is left out: found extra data",
+        "'a.rrd': the update '1734560000:5' is left out: its time is more than a day later than the clock",
+        "'a.rrd': the update 'N:6' is left out: it does not begin with seconds",
+        "'a.rrd': the update '1600000050:x' is left out: ",
+        "'b.rrd': the update '1600000030:3:3' is left out: found extra data",
+        "'c.rrd': opening '",
+    ] {
+        assert!(warnings.contains(message), "{message}: {warnings}");
+    }
+    let rows = place.ok("fetch @db/a.rrd AVERAGE -r 10 -s 1600000020 -e 1600000060");
+    assert!(rows.contains("1600000030: 3.0000000000e+00"), "{rows}");
+    assert!(
+        place
+            .ok("lastupdate @db/a.rrd")
+            .ends_with("1600000060: 6\n")
+    );
+    assert!(place.ok("lastupdate @db/b.rrd").contains("1600000020: "));
+    // What is not stored is not counted.
+    place.write(
+        "k",
+        b"update a.rrd 1600000060:6\nupdate a.rrd 1600000070:7\n",
+    );
+    assert_eq!(
+        place.ok("import --from rrdcached @k @db"),
+        "1 updates of 1 databases from 1 files of a journal, 1 passed over as not after the last update\n"
+    );
+}
