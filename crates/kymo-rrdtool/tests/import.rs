@@ -246,3 +246,58 @@ fn updates_of_a_journal_that_are_refused_keep_no_others_out() {
         "1 updates of 1 databases from 1 files of a journal, 1 passed over as not after the last update\n"
     );
 }
+
+/// carbon's trees have links to other disks.
+#[cfg(unix)]
+#[test]
+fn linked_directories_are_followed_once() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new();
+    place.write("w/web/load.wsp", &whisper(1));
+    place.write("disk2/db/load.wsp", &whisper(1));
+    symlink(place.path("disk2"), place.path("w/linked")).unwrap();
+    // Circles, and another name of a directory that is there by its own.
+    symlink("..", place.path("w/web/up")).unwrap();
+    symlink("web", place.path("w/again")).unwrap();
+    std::fs::create_dir(place.path("w/a")).unwrap();
+    symlink("../web", place.path("w/a/web")).unwrap();
+    symlink("gone", place.path("w/gone")).unwrap();
+    assert_eq!(
+        place.ok("import --from whisper @w @out"),
+        "2 databases imported, 0 other files passed over\n"
+    );
+    assert!(place.path("out/web/load.rrd").is_file());
+    assert!(place.path("out/linked/db/load.rrd").is_file());
+}
+
+#[test]
+fn databases_that_exist_are_kept() {
+    let place = Place::new();
+    place.write("w/a.wsp", &whisper(1));
+    let line = "import --from whisper @w @out --no-overwrite";
+    assert_eq!(
+        place.ok(line),
+        "1 databases imported, 0 other files passed over\n"
+    );
+    place.ok("update @out/a.rrd 1600000060:6");
+    place.write("w/b.wsp", &whisper(1));
+    assert_eq!(
+        place.ok(line),
+        "1 databases imported, 1 that exist kept, 0 other files passed over\n"
+    );
+    assert!(
+        place
+            .ok("lastupdate @out/a.rrd")
+            .ends_with("1600000060: 6\n")
+    );
+    // Two files for one database are a failure, also if it exists.
+    place.database("p/pve2-node/n1", "cpu");
+    place.ok("import --from proxmox @p @pout --no-overwrite");
+    place.database("p/pve-node-9.0/n1", "cpu");
+    let (done, warnings) = place.run("import --from proxmox @p @pout --no-overwrite");
+    assert_eq!(done, Err("'@p': 1 files could not be imported".to_owned()));
+    assert!(
+        warnings.contains("`kymo rrd merge` makes one of both"),
+        "{warnings}"
+    );
+}
