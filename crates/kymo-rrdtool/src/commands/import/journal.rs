@@ -220,7 +220,8 @@ impl Import<'_> {
         if readings.is_empty() {
             return;
         }
-        if session.defaults.daemon.is_none() {
+        let daemon = session.defaults.daemon.as_deref();
+        if daemon.is_none_or(str::is_empty) {
             let locking = session.locking;
             if let Err(error) = session.files.with(path, None, locking, |_| ()) {
                 let failure = crate::failure::of_file(path, &error);
