@@ -38,7 +38,7 @@ pub(crate) fn database(data: &[u8]) {
 
 /// A file of Whisper: what is read is a database that a file can hold, with the same values.
 pub(crate) fn whisper(data: &[u8]) {
-    let file = match whisper::read(data) {
+    let file = match whisper::read(data, None) {
         Ok(file) => file,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };

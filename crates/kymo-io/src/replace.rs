@@ -17,6 +17,9 @@ const MAX_NAMES: u32 = 1000;
 /// What the names end with under which new files are written, after a number.
 const BESIDE: &str = ".new";
 
+/// Maximum number of links behind each other, as Linux has it.
+const MAX_LINKS: u32 = 40;
+
 /// How a file is written as a whole.
 #[derive(Clone, Copy, Debug)]
 pub struct Replace<'a> {
@@ -29,8 +32,8 @@ pub struct Replace<'a> {
     pub owner: bool,
     /// Whether it gets the time of the last change.
     pub modified: bool,
-    /// Whether a path that is a symbolic link stands for the file it leads to; otherwise the link
-    /// is replaced.
+    /// Whether a path that is a symbolic link stands for the file it leads to, also if that does not exist yet;
+    /// otherwise the link is replaced.
     pub follow: bool,
     /// Whether to wait until the new file, and its name, are on the disk. Without, a machine
     /// that stops may leave an empty file under the name.
@@ -102,8 +105,10 @@ impl NewFile {
         how: Replace<'_>,
         write: impl FnOnce(&mut File) -> Result<T, E>,
     ) -> Result<(Self, T), E> {
-        let real = how.follow.then(|| std::fs::canonicalize(path).ok());
-        let path = real.flatten().unwrap_or_else(|| path.to_path_buf());
+        let path = match how.follow {
+            true => followed(path, how.keep)?,
+            false => path.to_path_buf(),
+        };
         let there = std::fs::symlink_metadata(&path);
         if there.is_ok_and(|there| !there.is_file() && !there.is_symlink()) {
             // A rename would put the file in the place of a pipe or a device, such as /dev/null.
@@ -184,6 +189,28 @@ impl Drop for NewFile {
             let _ = std::fs::remove_file(&self.beside);
         }
     }
+}
+
+/// What a path leads to. A link to a file that does not exist leads to where that file would be, except if what is there
+/// stays: then the link is there.
+fn followed(path: &Path, keep: bool) -> io::Result<PathBuf> {
+    let error = match std::fs::canonicalize(path) {
+        Ok(real) => return Ok(real),
+        Err(error) => error,
+    };
+    let mut path = path.to_path_buf();
+    if keep {
+        return Ok(path);
+    }
+    for _ in 0..MAX_LINKS {
+        let Ok(to) = std::fs::read_link(&path) else {
+            return Ok(path);
+        };
+        path.pop();
+        path.push(to);
+    }
+    // The links lead in a circle.
+    Err(error)
 }
 
 /// Renames a file to a path that does not exist.
@@ -384,6 +411,36 @@ mod tests {
         assert_eq!(std::fs::read(&file).unwrap(), b"new");
         assert_eq!(std::fs::read(&link).unwrap(), b"other");
         assert!(!link.is_symlink());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_to_no_file_lead_to_the_new_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        std::fs::create_dir(at("sub")).unwrap();
+        for (to, link) in [
+            ("sub/new", "first"),
+            ("first", "second"),
+            ("circle", "circle"),
+        ] {
+            std::os::unix::fs::symlink(to, at(link)).unwrap();
+        }
+        let keep = Replace {
+            keep: true,
+            ..Replace::NEW
+        };
+        let kept = write(&at("second"), keep, b"new").unwrap_err();
+        assert_eq!(kept.kind(), io::ErrorKind::AlreadyExists);
+        write(&at("second"), Replace::NEW, b"new").unwrap();
+        assert_eq!(std::fs::read(at("sub/new")).unwrap(), b"new");
+        write(&at("circle"), Replace::NEW, b"new").unwrap_err();
+        for link in ["first", "second", "circle"] {
+            assert!(at(link).is_symlink(), "{link}");
+        }
+        std::os::unix::fs::symlink("gone/new", at("no-directory")).unwrap();
+        write(&at("no-directory"), Replace::NEW, b"new").unwrap_err();
+        assert!(at("no-directory").is_symlink());
     }
 
     #[test]

@@ -190,4 +190,11 @@ fn links_lead_to_what_is_overwritten() {
             .ok("info @fine.rrd")
             .contains("last_update = 1600000080")
     );
+    // The file it leads to need not exist yet.
+    std::os::unix::fs::symlink("later.rrd", path("loose.rrd")).unwrap();
+    let refused = place.run("merge @loose.rrd @fine.rrd @coarse.rrd").0;
+    assert!(refused.is_err());
+    place.ok("merge @loose.rrd --force @fine.rrd @coarse.rrd");
+    assert!(path("loose.rrd").is_symlink());
+    assert!(path("later.rrd").symlink_metadata().unwrap().is_file());
 }

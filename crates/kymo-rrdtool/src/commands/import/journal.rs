@@ -8,8 +8,10 @@ use super::Import;
 use super::tree::bytes_of;
 use crate::{Failure, Session, open};
 
-/// Updates of a database that are stored at a time.
-const MOST_AT_ONCE: usize = 1000;
+/// Number of seconds that an update may be ahead of now: clocks differ.
+const CLOCKS_DIFFER: f64 = 86_400.0;
+/// What rrdtool and daemons say of an update that is not after the last one.
+const PAST: &str = "illegal attempt to update using time";
 /// Messages about lines and databases; more are counted only.
 const MOST_REPORTED: u64 = 20;
 /// What the names of its files begin with.
@@ -102,6 +104,44 @@ fn words(line: &[u8]) -> Vec<Vec<u8>> {
     words
 }
 
+/// What was done.
+#[derive(Default)]
+struct Tally {
+    /// Updates that are stored, and the databases that have them.
+    updates: u64,
+    databases: u64,
+    /// Updates that are not after the last one of their database.
+    past: u64,
+    /// Updates that are left out.
+    refused: u64,
+    /// Databases that cannot be updated.
+    failed: u64,
+    reported: u64,
+}
+
+impl Tally {
+    /// Reports the first of many problems.
+    fn report(&mut self, session: &mut Session<'_>, problem: std::fmt::Arguments<'_>) {
+        self.reported += 1;
+        if self.reported <= MOST_REPORTED {
+            session.warn(problem);
+        }
+    }
+}
+
+/// Checks that an update has a time that its database can go on from. rrdcached takes seconds since 1970 only.
+fn check_time(reading: &[u8], now: i64) -> Result<(), Failure> {
+    let time = reading.split(|byte| *byte == b':').next();
+    let time = time.and_then(|time| std::str::from_utf8(time).ok()?.parse::<f64>().ok());
+    match time.filter(|time| time.is_finite() && *time >= 0.0) {
+        None => Err(Failure::new("it does not begin with seconds since 1970")),
+        Some(time) if time > now as f64 + CLOCKS_DIFFER => Err(Failure::new(
+            "its time is more than a day later than the clock",
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
 impl Import<'_> {
     /// Stores the updates of a journal that the databases do not have.
     pub(super) fn journal(&self, session: &mut Session<'_>) -> Result<(), Failure> {
@@ -122,36 +162,17 @@ impl Import<'_> {
         for file in self.journal_files()? {
             journal.file(&open::bytes(&file)?);
         }
-        let (mut updates, mut databases, mut failed) = (0, 0, 0u64);
+        let mut tally = Tally::default();
         for (file, readings) in &journal.pending {
             let path = [base, b"/", file].concat();
-            let done = readings.chunks(MOST_AT_ONCE).try_for_each(|readings| {
-                let mut words: Vec<&[u8]> = vec![b"update", b"--skip-past-updates", b"--", &path];
-                words.extend(readings.iter().map(Vec::as_slice));
-                super::super::run(session, &words).unwrap_or(Ok(()))
-            });
-            match done {
-                Ok(()) => {
-                    databases += 1;
-                    updates += readings.len();
-                }
-                Err(failure) => {
-                    failed += 1;
-                    if failed <= MOST_REPORTED {
-                        session.warn(format_args!("'{}': {failure}", shown(file)));
-                    }
-                }
-            }
+            self.updates(session, (file, &path), readings, &mut tally);
         }
         for file in &journal.outside {
-            failed += 1;
-            if failed <= MOST_REPORTED {
-                session.warn(format_args!(
-                    "'{}': it is not below '{}'",
-                    shown(file),
-                    shown(base)
-                ));
-            }
+            tally.failed += 1;
+            tally.report(
+                session,
+                format_args!("'{}': it is not below '{}'", shown(file), shown(base)),
+            );
         }
         if journal.wrong > 0 {
             session.warn(format_args!(
@@ -160,14 +181,82 @@ impl Import<'_> {
                 journal.wrong
             ));
         }
+        let Tally {
+            updates,
+            databases,
+            past,
+            refused,
+            failed,
+            ..
+        } = tally;
+        let past = match past {
+            0 => String::new(),
+            past => format!(", {past} passed over as not after the last update"),
+        };
         session.write(format!(
-            "{updates} updates of {databases} databases from {} files of a journal\n",
+            "{updates} updates of {databases} databases from {} files of a journal{past}\n",
             journal.files
         ))?;
-        match failed {
-            0 => Ok(()),
-            failed => Err(self.failure(format_args!("{failed} databases could not be updated"))),
+        match (refused, failed) {
+            (0, 0) => Ok(()),
+            (0, failed) => {
+                Err(self.failure(format_args!("{failed} databases could not be updated")))
+            }
+            (refused, 0) => Err(self.failure(format_args!("{refused} updates were refused"))),
+            (refused, failed) => Err(self.failure(format_args!(
+                "{refused} updates were refused, and {failed} databases could not be updated"
+            ))),
         }
+    }
+
+    /// Stores the updates of a database, each by itself: one that is refused does not keep others out.
+    fn updates(
+        &self,
+        session: &mut Session<'_>,
+        (file, path): (&[u8], &[u8]),
+        readings: &[Vec<u8>],
+        tally: &mut Tally,
+    ) {
+        if readings.is_empty() {
+            return;
+        }
+        let daemon = session.defaults.daemon.as_deref();
+        if daemon.is_none_or(str::is_empty) {
+            let locking = session.locking;
+            if let Err(error) = session.files.with(path, None, locking, |_| ()) {
+                let failure = crate::failure::of_file(path, &error);
+                tally.failed += 1;
+                tally.report(session, format_args!("'{}': {failure}", shown(file)));
+                return;
+            }
+        }
+        let before = tally.updates;
+        let own = format!("{}: ", shown(path));
+        for reading in readings {
+            let words: [&[u8]; 4] = [b"update", b"--", path, reading];
+            let done = check_time(reading, session.now())
+                .and_then(|()| super::super::run(session, &words).unwrap_or(Ok(())));
+            let Err(failure) = done else {
+                tally.updates += 1;
+                continue;
+            };
+            let problem = failure.to_string();
+            if problem.contains(PAST) {
+                tally.past += 1;
+                continue;
+            }
+            tally.refused += 1;
+            tally.report(
+                session,
+                format_args!(
+                    "'{}': the update '{}' is left out: {}",
+                    shown(file),
+                    shown(reading),
+                    problem.strip_prefix(&own).unwrap_or(&problem)
+                ),
+            );
+        }
+        tally.databases += u64::from(tally.updates > before);
     }
 
     /// The file, or those of the directory, the oldest first.

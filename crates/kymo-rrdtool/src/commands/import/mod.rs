@@ -175,7 +175,7 @@ impl Import<'_> {
         bytes: &[u8],
         work: impl FnOnce(&mut Session<'_>, &Source<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let file = whisper::read(bytes)
+        let file = whisper::read(bytes, Some(session.now()))
             .map_err(|error| Failure::new(format!("'{}': {error}", shown(word))))?;
         for finding in file.findings.iter() {
             session.warn(format_args!("{}: {}", shown(word), finding.error));

@@ -1,13 +1,14 @@
 //! Trees of files: those of Graphite's Whisper, of Ganglia and of Proxmox VE.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
+use kymo_io::EntryKind;
 use kymo_io::path::shown;
 use kymo_rrd::{Source, Text, is_database};
 
 use super::Import;
-use crate::make;
+use crate::make::{self, Existing};
 use crate::{Failure, Session, open};
 
 /// Directories are not looked into deeper than this.
@@ -85,7 +86,19 @@ impl Layout {
 struct Tally {
     imported: u64,
     failed: u64,
+    kept: u64,
     passed_over: u64,
+}
+
+/// What becomes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Done {
+    /// Its database is made.
+    Imported,
+    /// Its database exists already, and stays.
+    Kept,
+    /// It is not one of the layout.
+    PassedOver,
 }
 
 impl Import<'_> {
@@ -101,8 +114,7 @@ impl Import<'_> {
         }
         let root = kymo_io::path::path(self.input).into_owned();
         let base = kymo_io::path::path(self.output).into_owned();
-        let mut files = Vec::new();
-        collect(&root, 0, &mut files)
+        let mut files = files_of(&root)
             .map_err(|error| Failure::new(format!("reading '{}': {error}", shown(self.input))))?;
         files.sort();
         let mut tally = Tally::default();
@@ -112,8 +124,8 @@ impl Import<'_> {
             let target = relative
                 .to_str()
                 .and_then(|relative| layout.target(relative));
-            let imported = match target {
-                None => Ok(false),
+            let done = match target {
+                None => Ok(Done::PassedOver),
                 Some(target) => match taken.get(&target) {
                     Some(other) => Err(Failure::new(format!(
                         "it would be '{target}', and so is '{}'; `kymo rrd merge` makes one of both",
@@ -121,16 +133,17 @@ impl Import<'_> {
                     ))),
                     None => self
                         .file(session, layout, &path, &base.join(&target))
-                        .inspect(|imported| {
-                            if *imported {
+                        .inspect(|done| {
+                            if *done != Done::PassedOver {
                                 taken.insert(target, relative.clone());
                             }
                         }),
                 },
             };
-            match imported {
-                Ok(true) => tally.imported += 1,
-                Ok(false) => tally.passed_over += 1,
+            match done {
+                Ok(Done::Imported) => tally.imported += 1,
+                Ok(Done::Kept) => tally.kept += 1,
+                Ok(Done::PassedOver) => tally.passed_over += 1,
                 Err(failure) => {
                     tally.failed += 1;
                     if tally.failed <= MOST_REPORTED {
@@ -142,10 +155,15 @@ impl Import<'_> {
         let Tally {
             imported,
             failed,
+            kept,
             passed_over,
         } = tally;
+        let kept = match kept {
+            0 => String::new(),
+            kept => format!(", {kept} that exist kept"),
+        };
         session.write(format!(
-            "{imported} databases imported, {passed_over} other files passed over\n"
+            "{imported} databases imported{kept}, {passed_over} other files passed over\n"
         ))?;
         match failed {
             0 => Ok(()),
@@ -153,17 +171,20 @@ impl Import<'_> {
         }
     }
 
-    /// Makes a database of a file; `false` if it is not one of the layout.
+    /// Makes a database of a file.
     fn file(
         &self,
         session: &mut Session<'_>,
         layout: Layout,
         path: &Path,
         target: &Path,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Done, Failure> {
         let (word, output) = (bytes_of(path), bytes_of(target));
         if layout != Layout::Whisper && !begins_as_database(path) {
-            return Ok(false);
+            return Ok(Done::PassedOver);
+        }
+        if self.existing == Existing::Stays && target.symlink_metadata().is_ok() {
+            return Ok(Done::Kept);
         }
         if let Some(directory) = target.parent() {
             kymo_io::create_directories(directory, session.durable).map_err(|error| {
@@ -187,7 +208,7 @@ impl Import<'_> {
                 })?;
             }
         }
-        Ok(true)
+        Ok(Done::Imported)
     }
 }
 
@@ -208,20 +229,31 @@ fn begins_as_database(path: &Path) -> bool {
     read.map_or(true, |length| is_database(&begin[..length]))
 }
 
-/// The files of a directory. Links to files are followed, those to directories are not, since they may lead in circles.
-fn collect(directory: &Path, depth: usize, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let path = entry.path();
-        if entry.file_type()?.is_dir() {
-            if depth < DEEPEST {
-                collect(&path, depth + 1, files)?;
+/// The files of a tree. Links are followed, but each directory is read once, since links may lead in circles: by its own
+/// name if it is in the tree.
+fn files_of(root: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut seen = HashSet::new();
+    // Directories with their depths; links wait until all that is not behind one is read.
+    let mut directories = vec![(root.to_path_buf(), 0)];
+    let mut links = VecDeque::new();
+    while let Some((directory, depth)) = directories.pop().or_else(|| links.pop_front()) {
+        if !seen.insert(directory.canonicalize()?) {
+            continue;
+        }
+        for entry in kymo_io::list(&directory)? {
+            match entry.kind {
+                EntryKind::Directory if depth >= DEEPEST => {}
+                EntryKind::Directory if entry.path.is_symlink() => {
+                    links.push_back((entry.path, depth + 1));
+                }
+                EntryKind::Directory => directories.push((entry.path, depth + 1)),
+                EntryKind::File => files.push(entry.path),
+                EntryKind::Other => {}
             }
-        } else if path.is_file() {
-            files.push(path);
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 /// A path as messages and commands have it.
