@@ -38,8 +38,9 @@ pub(crate) fn states(
         sort: args.sort.into(),
     };
     let breakdown = BreakdownArgs::new(&args.grouping, args.common.json);
-    if breakdown.writes() && args.filter.is_some() {
-        let problem = "error: `--filter` selects tracks of the table, and `--all` and `--every` write those of all tracks\n\
+    let has_groups = args.grouping.series.by.is_some();
+    if (breakdown.writes() || has_groups) && args.filter.is_some() {
+        let problem = "error: `--filter` selects tracks of the table, and `--by`, `--all` and `--every` count those of all tracks\n\
                        hint: `--where` selects events";
         return Err(Failure::Usage(problem.to_owned()));
     }

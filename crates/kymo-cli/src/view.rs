@@ -29,6 +29,14 @@ use crate::outputs::refuse_file;
 use crate::terminal::{Failure, Outcome, Terminal};
 use daemon::Daemon;
 
+fn refuse_export(path: &Path, force: bool) -> Result<(), Failure> {
+    if path.as_os_str() == "-" {
+        let problem = "error: a page is not written to standard output\nhint: specify a file, such as `page.html`";
+        return Err(Failure::Usage(problem.to_owned()));
+    }
+    refuse_file(path, force)
+}
+
 /// Serves the page until it is closed, or writes what it shows.
 pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> {
     if Live::is_in(&args.input) {
@@ -38,7 +46,13 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
         return run(&args, terminal);
     }
     if let Some(path) = &args.export {
-        refuse_file(path, args.force)?;
+        refuse_export(path, args.force)?;
+    }
+    if let Some(path) = args.assets.as_ref().filter(|path| !path.is_dir()) {
+        return Err(Failure::Usage(format!(
+            "error: `{}` of --assets is no directory\nhint: the page's files are in crates/kymo-view/web",
+            path.display()
+        )));
     }
     let (now, awaited) = what_is_there(args);
     for path in &awaited {

@@ -217,3 +217,42 @@ fn what_cannot_be_cut_is_refused_with_a_remedy() {
         assert!(reported.contains(expected), "{reported}");
     }
 }
+
+#[test]
+fn the_input_is_not_overwritten() {
+    let home = TempDir::new().unwrap();
+    let file = home.path().join("own.cpel");
+    let small = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lttng-small");
+    good(&[
+        "convert",
+        small,
+        "--to",
+        "cpel",
+        "--text",
+        "-o",
+        text(&file),
+    ]);
+    let before = fs::read(&file).unwrap();
+    let link = home.path().join("link.cpel");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    for output in [&file, &link] {
+        for args in [
+            &["cut", text(&file), "-o", text(output), "--force"][..],
+            &[
+                "convert",
+                text(&file),
+                "--to",
+                "cpel",
+                "-o",
+                text(output),
+                "--force",
+            ],
+        ] {
+            let refused = kymo(args);
+            let reported = String::from_utf8_lossy(&refused.stderr);
+            assert_eq!(refused.status.code(), Some(2), "{reported}");
+            assert!(reported.contains("is the input, too"), "{reported}");
+        }
+    }
+    assert_eq!(fs::read(&file).unwrap(), before);
+}

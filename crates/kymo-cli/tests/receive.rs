@@ -240,10 +240,7 @@ fn lose_packets(options: &[&str], expected_code: i32) {
         };
     }
     // A machine that is busy loses others, too.
-    assert!(
-        reported_lost as usize >= lost.len(),
-        "{reported}\n{lost:?}"
-    );
+    assert!(reported_lost as usize >= lost.len(), "{reported}\n{lost:?}");
     assert_eq!(code_of_sender, Some(1), "{reported_by_sender}");
     let expected = format!("{reported_lost} packet");
     let reported = reported_by_sender

@@ -82,6 +82,22 @@ fn a_page_holds_what_the_range_does() {
 
 #[test]
 fn views_are_checked() {
+    let trace = example("lttng-small");
+    for (args, expected) in [
+        (
+            ["--export", "-"],
+            "a page is not written to standard output",
+        ),
+        (
+            ["--assets", "/nowhere"],
+            "`/nowhere` of --assets is no directory",
+        ),
+    ] {
+        let output = kymo(&[&["view"], &args[..], &[text(&trace)]].concat());
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{reported}");
+        assert!(reported.contains(expected), "{reported}");
+    }
     let wrong = |state: &str| kymo(&["view", "--no-open", "--at", state, "x"]);
     for state in ["", "a b", "<script>", "a\u{e9}"] {
         assert_eq!(wrong(state).status.code(), Some(2), "{state}");

@@ -279,7 +279,7 @@ impl Terminal {
         let found: Vec<std::path::PathBuf> = Vec::new();
         for path in &found {
             self.error(format_args!(
-                "`{}` was truncated while it was read: what was cut off is missing",
+                "`{}` was truncated while it was read: what was cut off is missing, or was read as zeros",
                 path.display()
             ));
         }

@@ -12,12 +12,16 @@
 //! * Mappings that are written are never registered: bytes written to a page that is gone must not get lost silently.
 //! * The handler uses atomic numbers, `mmap`, `sigaction` and `errno`, which may be used in handlers of signals; it
 //!   takes no lock and no memory. What it reads are statics, and the action of before, which is never freed.
+//! * The rest of the page in which a file ends raises nothing, and reads as zeros: files that have become shorter are
+//!   found by their length, when they were read.
 //! * A SIGBUS for any other reason gets the action that was there before: it is restored, and the instruction repeated.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
+use std::fs::Metadata;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
@@ -56,14 +60,42 @@ static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut())
 struct Registry {
     free: Vec<usize>,
     /// The files of places in use.
-    paths: Vec<Option<PathBuf>>,
+    files: Vec<Option<MappedFile>>,
     /// Files that were truncated whose mappings are gone.
     truncated: BTreeSet<PathBuf>,
 }
 
+struct MappedFile {
+    path: PathBuf,
+    id: (u64, u64),
+    is_reported: bool,
+}
+
+impl MappedFile {
+    fn of(file: BorrowedFd<'_>) -> Option<Self> {
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+        let id = id_of(&std::fs::metadata(&path).ok()?);
+        Some(Self {
+            path,
+            id,
+            is_reported: false,
+        })
+    }
+
+    /// Whether the file is still there, and shorter than what was mapped.
+    fn is_shorter(&self, length: usize) -> bool {
+        let metadata = std::fs::metadata(&self.path);
+        metadata.is_ok_and(|now| id_of(&now) == self.id && now.len() < length as u64)
+    }
+}
+
+fn id_of(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     free: Vec::new(),
-    paths: Vec::new(),
+    files: Vec::new(),
     truncated: BTreeSet::new(),
 });
 
@@ -78,18 +110,17 @@ impl Registered {
         if !IS_INSTALLED.load(Relaxed) {
             return None;
         }
-        let number = file.as_raw_fd();
-        let path = std::fs::read_link(format!("/proc/self/fd/{number}")).ok();
+        let file = MappedFile::of(file);
         let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
         let place = match registry.free.pop() {
             Some(place) => place,
-            None if registry.paths.len() < MOST => {
-                registry.paths.push(None);
-                registry.paths.len() - 1
+            None if registry.files.len() < MOST => {
+                registry.files.push(None);
+                registry.files.len() - 1
             }
             None => return None,
         };
-        registry.paths[place] = path;
+        registry.files[place] = file;
         let of = &PLACES[place];
         of.is_truncated.store(false, Relaxed);
         of.length.store(bytes.len(), Relaxed);
@@ -104,9 +135,12 @@ impl Drop for Registered {
         let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
         let of = &PLACES[self.0];
         of.begin.store(0, Release);
-        let path = registry.paths[self.0].take();
-        if of.is_truncated.load(Acquire) {
-            registry.truncated.extend(path);
+        let lost = of.is_truncated.load(Acquire);
+        let file = registry.files[self.0].take();
+        let length = of.length.load(Relaxed);
+        if let Some(file) = file.filter(|file| lost || !file.is_reported && file.is_shorter(length))
+        {
+            registry.truncated.insert(file.path);
         }
         registry.free.push(self.0);
     }
@@ -195,9 +229,12 @@ pub fn take_truncated() -> Vec<PathBuf> {
     }
     let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
     let mut found = std::mem::take(&mut registry.truncated);
-    for (of, path) in PLACES.iter().zip(&registry.paths) {
-        if of.is_truncated.swap(false, Acquire) {
-            found.extend(path.clone());
+    for (of, file) in PLACES.iter().zip(&mut registry.files) {
+        let Some(file) = file else { continue };
+        let lost = of.is_truncated.swap(false, Acquire);
+        if lost || !file.is_reported && file.is_shorter(of.length.load(Relaxed)) {
+            file.is_reported = true;
+            found.insert(file.path.clone());
         }
     }
     found.into_iter().collect()
@@ -217,7 +254,7 @@ mod tests {
         let directory = directory.path().canonicalize().unwrap();
         let path = directory.join("file");
         let length = 40 << 10;
-        let resize = |length| {
+        let resize = |length: u64| {
             let file = OpenOptions::new().write(true).open(&path).unwrap();
             file.set_len(length).unwrap();
         };
@@ -238,6 +275,9 @@ mod tests {
         std::fs::write(&path, vec![3; length]).unwrap();
         let bytes = Bytes::open(&path, Access::Sequential).unwrap();
         assert!(bytes.iter().all(|&byte| byte == 3));
+        // Its end is in a page that is still there.
+        resize(length as u64 - 1);
+        assert!(named() && !named());
         resize(0);
         assert!(bytes.iter().all(|&byte| byte == 0));
         drop(bytes);
