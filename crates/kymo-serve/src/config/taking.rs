@@ -14,7 +14,6 @@
 //! ```
 
 use kymo_rrd::model::Reading;
-use kymo_rrd::text::duration::duration;
 
 use super::{MIB, Section};
 use crate::expire::ExpireRule;
@@ -22,7 +21,8 @@ use crate::taking::options::{
     Endpoint, HttpListen, LineListen, Options, Protocol, ScrapeOptions, Target,
 };
 use crate::taking::rules::{
-    Archive, Function, LONGEST_STEP, PathRule, Profile, Rules, Selector, StorageRule,
+    Archive, Function, LONGEST_STEP, PathRule, Profile, Rules, Selector, StorageRule, UNITS,
+    parse_seconds,
 };
 use crate::taking::template::Template;
 
@@ -270,10 +270,10 @@ pub(super) fn expire(section: &mut Section<'_>) -> Result<Vec<ExpireRule>, Strin
                 ));
             }
             Some((text, at)) => {
-                let seconds = duration(text.as_bytes()).ok().filter(|it| *it > 0);
                 let found = format!("`{text}`");
-                let problem = || table.found("after", at, &found, "a time such as `30d`");
-                Some(seconds.ok_or_else(problem)?)
+                let expected = format!("a time such as `30d` ({UNITS})");
+                let problem = || table.found("after", at, &found, &expected);
+                Some(parse_seconds(text).ok_or_else(problem)?)
             }
             None if keeps => None,
             None => return Err(table.missing("after")),
@@ -316,8 +316,8 @@ fn series_selector(table: &mut Section<'_>, place: usize) -> Result<(String, Sel
 
 fn profile(table: &mut Section<'_>) -> Result<Profile, String> {
     let mut profile = Profile::default();
-    let expected = "RESOLUTION:SPAN such as `10s:6h`, or a list of such";
-    let archives = table.texts("archives", expected, |text| Archive::parse(text).ok())?;
+    let expected = format!("RESOLUTION:SPAN such as `10s:6h`, or a list of such ({UNITS})");
+    let archives = table.texts("archives", &expected, |text| Archive::parse(text).ok())?;
     if let Some(archives) = archives {
         profile.archives = archives;
     }
@@ -511,7 +511,15 @@ mod tests {
             ),
             (
                 "[[expire]]\nafter = 'soon'",
-                "line 3, column 9: `expire.after`: found `soon`, expected a time such as `30d`",
+                "line 3, column 9: `expire.after`: found `soon`, expected a time such as `30d` (units: s, m or min, h, d, w, y)",
+            ),
+            (
+                "[[expire]]\nafter = '1mon'",
+                "line 3, column 9: `expire.after`: found `1mon`, expected a time such as `30d` (units: ",
+            ),
+            (
+                "[[storage]]\narchives = ['10s:1h', '1ms:1d']",
+                "line 3, column 23: `storage.archives`: found `1ms:1d`, expected RESOLUTION:SPAN such as `10s:6h`, or a list of such (units: ",
             ),
             (
                 "[[expire]]\nafter = 5",
