@@ -319,6 +319,15 @@ fn profile(table: &mut Section<'_>) -> Result<Profile, String> {
     let expected = format!("RESOLUTION:SPAN such as `10s:6h`, or a list of such ({UNITS})");
     let archives = table.texts("archives", &expected, |text| Archive::parse(text).ok())?;
     if let Some(archives) = archives {
+        // All have the same functions, so one of two would be useless.
+        let rows = |it: &Archive| (it.resolution, it.rows());
+        for (item, archive) in archives.iter().enumerate() {
+            if archives[..item].iter().any(|it| rows(it) == rows(archive)) {
+                let at = table.place_of_item("archives", item);
+                let problem = format!("`{archive}` is specified twice");
+                return Err(table.problem_of("archives", at, &problem));
+            }
+        }
         profile.archives = archives;
     }
     // As in storage-schemas.conf, the finest archive has a row for each step.
@@ -492,6 +501,10 @@ mod tests {
             (
                 "[[storage]]\narchives = ['10s']",
                 "line 3, column 13: `storage.archives`: found `10s`, expected RESOLUTION:SPAN",
+            ),
+            (
+                "[[storage]]\narchives = ['10s:1h', '1m:1d', '60:1440']",
+                "line 3, column 32: `storage.archives`: `1m:1d` is specified twice",
             ),
             (
                 "[[storage]]\narchives = ['10s:1h', '15s:1d']",
