@@ -66,6 +66,7 @@ fn serves(args: &Serve) -> bool {
 /// Reports what would keep the daemon from beginning.
 fn check(config: &Config, terminal: &Terminal) -> Result<Outcome, Failure> {
     match config.check() {
+        Ok(_) if terminal.is_quiet() => Ok(Outcome::Good),
         Ok(notes) => {
             let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
             terminal.write(format!("{notes}the configuration is good\n").as_bytes())?;
