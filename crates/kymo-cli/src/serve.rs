@@ -87,7 +87,9 @@ fn configuration(args: &Serve) -> Result<Config, String> {
             let missing = std::io::ErrorKind::NotFound.into();
             return Err(explain::reading(path, &missing).with_hint());
         }
-        (Some(path), data) => Config::read(path, data.as_deref())?,
+        (Some(path), data) => {
+            Config::read(path, data.as_deref()).map_err(|problems| problems.join("\nerror: "))?
+        }
         (None, Some(data)) => Config::new(data.clone()),
         (None, None) => return Err("neither `--config` nor `--data` is specified".into()),
     };

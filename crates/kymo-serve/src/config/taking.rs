@@ -21,17 +21,35 @@ use crate::taking::options::{
     Endpoint, HttpListen, LineListen, Options, Protocol, ScrapeOptions, Target,
 };
 use crate::taking::rules::{
-    Archive, Function, LONGEST_STEP, PathRule, Profile, Rules, Selector, StorageRule, UNITS,
-    parse_seconds,
+    Archive, Function, LONGEST_STEP, PathRule, Profile, Selector, StorageRule, UNITS, parse_seconds,
 };
 use crate::taking::template::Template;
 
-/// Reads all tables.
-pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
+/// Reads a table, or a list of them.
+type ReadTable = fn(&mut Section<'_>, &mut Options) -> Result<(), String>;
+
+/// The tables of protocols, `[series]`, `[[path]]` and `[[storage]]`, each by itself.
+pub(super) const TABLES: [ReadTable; 9] = [
+    graphite,
+    statsd,
+    influx,
+    remote_write,
+    otlp,
+    scrapes,
+    series,
+    paths,
+    storage,
+];
+
+fn graphite(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     if let Some(mut table) = section.section("graphite")? {
         lines(&mut table, Protocol::Graphite, &mut options.graphite)?;
         table.end()?;
     }
+    Ok(())
+}
+
+fn statsd(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     if let Some(mut table) = section.section("statsd")? {
         let statsd = &mut options.statsd;
         lines(&mut table, Protocol::Statsd, &mut statsd.listen)?;
@@ -61,6 +79,10 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
         )?;
         table.end()?;
     }
+    Ok(())
+}
+
+fn influx(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     if let Some(mut table) = section.section("influx")? {
         http(&mut table, Protocol::Influx, &mut options.influx.http)?;
         line_endpoints(
@@ -75,10 +97,18 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
         lines.streams.tls.clone_from(&http.tls);
         table.end()?;
     }
+    Ok(())
+}
+
+fn remote_write(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     if let Some(mut table) = section.section("remote-write")? {
         http(&mut table, Protocol::RemoteWrite, &mut options.remote_write)?;
         table.end()?;
     }
+    Ok(())
+}
+
+fn otlp(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     if let Some(mut table) = section.section("otlp")? {
         http(&mut table, Protocol::Otlp, &mut options.otlp.http)?;
         let attributes = table.texts("attributes", "a text, or a list of such", |text| {
@@ -87,9 +117,17 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
         options.otlp.attributes = attributes.unwrap_or_default();
         table.end()?;
     }
+    Ok(())
+}
+
+fn scrapes(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     for table in section.sections("scrape")? {
         options.scrape.push(scrape(table)?);
     }
+    Ok(())
+}
+
+fn series(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     if let Some(mut table) = section.section("series")? {
         let limits = &mut options.limits;
         table.set("most-series", &mut limits.most_series, |table, name| {
@@ -110,7 +148,7 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
         )?;
         table.end()?;
     }
-    rules(section, &mut options.rules)
+    Ok(())
 }
 
 fn http(table: &mut Section<'_>, protocol: Protocol, http: &mut HttpListen) -> Result<(), String> {
@@ -214,7 +252,7 @@ fn line_limits(table: &mut Section<'_>, listen: &mut LineListen) -> Result<(), S
     )
 }
 
-fn rules(section: &mut Section<'_>, rules: &mut Rules) -> Result<(), String> {
+fn paths(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     for (place, mut table) in section.sections("path")?.into_iter().enumerate() {
         let (name, selector) = selector(&mut table, place)?;
         let mut drops = false;
@@ -234,17 +272,21 @@ fn rules(section: &mut Section<'_>, rules: &mut Rules) -> Result<(), String> {
             None if drops => None,
             None => return Err(table.missing("path")),
         };
-        rules.paths.push(PathRule {
+        options.rules.paths.push(PathRule {
             name,
             selector,
             template,
         });
         table.end()?;
     }
+    Ok(())
+}
+
+fn storage(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     for (place, mut table) in section.sections("storage")?.into_iter().enumerate() {
         let (name, selector) = selector(&mut table, place)?;
         let profile = profile(&mut table)?;
-        rules.storage.push(StorageRule {
+        options.rules.storage.push(StorageRule {
             name,
             selector,
             profile,
