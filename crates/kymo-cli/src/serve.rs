@@ -66,6 +66,7 @@ fn serves(args: &Serve) -> bool {
 /// Reports what would keep the daemon from beginning.
 fn check(config: &Config, terminal: &Terminal) -> Result<Outcome, Failure> {
     match config.check() {
+        Ok(_) if terminal.is_quiet() => Ok(Outcome::Good),
         Ok(notes) => {
             let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
             terminal.write(format!("{notes}the configuration is good\n").as_bytes())?;
@@ -86,7 +87,9 @@ fn configuration(args: &Serve) -> Result<Config, String> {
             let missing = std::io::ErrorKind::NotFound.into();
             return Err(explain::reading(path, &missing).with_hint());
         }
-        (Some(path), data) => Config::read(path, data.as_deref())?,
+        (Some(path), data) => {
+            Config::read(path, data.as_deref()).map_err(|problems| problems.join("\nerror: "))?
+        }
         (None, Some(data)) => Config::new(data.clone()),
         (None, None) => return Err("neither `--config` nor `--data` is specified".into()),
     };

@@ -534,6 +534,23 @@ fn what_is_wrong_is_reported_before_it_begins() {
         reported.contains("error: no address to listen at\nhint: "),
         "{reported}"
     );
+    // All errors in the file are reported together.
+    let text = "data = 'data'\n[write]\nflush = 0\n[[expire]]\nafter = '1mon'\n";
+    std::fs::write(directory.path().join("several.toml"), text).unwrap();
+    let (code, reported) = run(&["--config", "several.toml", "--check"]);
+    assert_eq!(code, Some(2));
+    let count = reported.matches("error: `several.toml`: line ").count();
+    assert_eq!(count, 2, "{reported}");
+    let words = ["--data", "data", "--check", "--rrdcached", "unix:check"];
+    let checked = |quiet: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kymo"));
+        command.arg("serve").args(words).args(quiet);
+        command.current_dir(directory.path()).output().unwrap()
+    };
+    let (shown, quiet) = (checked(&[]), checked(&["--quiet"]));
+    assert!(shown.stdout.ends_with(b"the configuration is good\n"));
+    assert_eq!(quiet.status.code(), Some(0));
+    assert_eq!([quiet.stdout, quiet.stderr], [b"", b""]);
     // Two use neither one directory nor one journal.
     let words = [&WORDS[..], &["--journal", "journal"]].concat();
     let _daemon = Daemon::begin(directory.path(), &words);

@@ -226,6 +226,11 @@ impl Terminal {
         }
     }
 
+    /// Whether it shows errors only.
+    pub fn is_quiet(&self) -> bool {
+        self.is_quiet
+    }
+
     /// Reports an error in a line.
     pub fn error(&self, error: impl fmt::Display) {
         self.labelled("error", "31", error);

@@ -64,6 +64,8 @@ pub fn render(
                     "the function `{name}` is not supported"
                 )));
             }
+            // Also of series that have no values, so that the deadline holds.
+            source.spend(0)?;
             let call = Call {
                 name,
                 arguments,
@@ -77,6 +79,13 @@ pub fn render(
         }
     }
 }
+
+/// Parts of paths that one function takes.
+const MOST_NODES: usize = 64;
+/// Bytes of names that count as one value.
+const NAME_BYTES: usize = 16;
+/// Values that are computed between two looks at the clock.
+const VALUES_PER_CHECK: usize = 1 << 16;
 
 struct Call<'a> {
     name: &'a str,
@@ -96,6 +105,12 @@ impl Call<'_> {
             self.name,
             place + 1
         ))
+    }
+
+    /// Accounts for names before they are made.
+    fn spend_names(&self, count: usize, length: usize) -> Result<(), TargetError> {
+        self.source
+            .spend(count.saturating_mul(length.div_ceil(NAME_BYTES)))
     }
 
     fn series(&self, place: usize) -> Computed {
@@ -142,6 +157,10 @@ impl Call<'_> {
 
     /// Places of parts of paths, those below 0 from the end.
     fn nodes(&self, first: usize) -> Result<Vec<i64>, TargetError> {
+        // Each series gets a name of this many parts.
+        if self.arguments.len().saturating_sub(first) > MOST_NODES {
+            return Err(self.wrong(first + MOST_NODES, &format!("at most {MOST_NODES} parts")));
+        }
         let node = |place: usize| {
             let number = self.number(place)?;
             let is_node = number.abs() <= 1000.0 && number.fract() == 0.0;
@@ -168,7 +187,9 @@ impl Call<'_> {
             "divideSeries" => self.divide()?,
             "alias" => {
                 let alias = self.text(1)?;
-                each(self.series(0)?, |series| alias.clone_into(&mut series.name))
+                let series = self.series(0)?;
+                self.spend_names(series.len(), alias.len())?;
+                each(series, |series| alias.clone_into(&mut series.name))
             }
             "aliasByNode" => {
                 let nodes = self.nodes(1)?;
@@ -336,7 +357,10 @@ impl Call<'_> {
             ..*self.window
         };
         let mut averages = Vec::new();
-        for series in self.series_of(0, &window)? {
+        let all = self.series_of(0, &window)?;
+        self.spend_names(all.len(), shown.len())?;
+        for series in all {
+            self.source.spend(0)?;
             let step = series.step.max(1);
             let count = match seconds {
                 Some(seconds) => usize::try_from(seconds / step).unwrap_or(0),
@@ -400,12 +424,14 @@ impl Call<'_> {
             }
         };
         let mut summarized = Vec::new();
-        for series in self.series(0)? {
+        let all = self.series(0)?;
+        self.spend_names(all.len(), text.len())?;
+        for series in all {
             let start = match from_start {
                 true => series.start,
                 false => series.start.div_euclid(step).saturating_mul(step),
             };
-            let mut summary = resample(&series, start, step, fold);
+            let mut summary = self.resample(&series, start, step, fold)?;
             let ending = if from_start { ", true" } else { "" };
             summary.name = format!(
                 "summarize({}, \"{text}\", \"{function}\"{ending})",
@@ -414,6 +440,56 @@ impl Call<'_> {
             summarized.push(summary);
         }
         Ok(summarized)
+    }
+
+    /// Values in other steps: each of those that begin in it. They are accounted for before they are computed, since a
+    /// short step makes many of few.
+    fn resample(
+        &self,
+        series: &Series,
+        start: i64,
+        step: i64,
+        fold: fn(&[Option<f64>]) -> Option<f64>,
+    ) -> Result<Series, TargetError> {
+        let before = series.step.max(1);
+        let length = i64::try_from(series.values.len()).unwrap_or(i64::MAX);
+        // The last value belongs to the step that it begins in.
+        let last = series
+            .start
+            .saturating_add((length - 1).max(0).saturating_mul(before));
+        let most = match length {
+            0 => 0,
+            _ => last.saturating_sub(start).max(0) / step.max(1) + 1,
+        };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        self.source.spend(most)?;
+        let mut values = Vec::with_capacity(most);
+        let mut rest = &series.values[..];
+        let mut time = series.start;
+        let mut begin = start;
+        while !rest.is_empty() {
+            if values.len() % VALUES_PER_CHECK == VALUES_PER_CHECK - 1 {
+                self.source.spend(0)?;
+            }
+            let end = begin.saturating_add(step);
+            let inside = end.saturating_sub(time).max(0);
+            let inside = inside / before + i64::from(inside % before > 0);
+            let count = usize::try_from(inside).unwrap_or(0).min(rest.len());
+            values.push(fold(&rest[..count]));
+            time = time.saturating_add((count as i64).saturating_mul(before));
+            rest = &rest[count..];
+            if end == begin {
+                break;
+            }
+            begin = end;
+        }
+        Ok(Series {
+            name: series.name.clone(),
+            path: series.path.clone(),
+            start,
+            step,
+            values,
+        })
     }
 }
 
@@ -463,39 +539,6 @@ fn keep_last(values: &mut [Option<f64>], limit: usize) {
     if let Some(last) = last.filter(|_| gap > 0 && gap <= limit) {
         let begin = values.len() - gap;
         values[begin..].fill(Some(last));
-    }
-}
-
-/// Values in other steps: each of those that begin in it.
-fn resample(
-    series: &Series,
-    start: i64,
-    step: i64,
-    fold: fn(&[Option<f64>]) -> Option<f64>,
-) -> Series {
-    let mut values = Vec::new();
-    let mut rest = &series.values[..];
-    let mut time = series.start;
-    let mut begin = start;
-    while !rest.is_empty() {
-        let end = begin.saturating_add(step);
-        let inside = end.saturating_sub(time).max(0);
-        let inside = inside / series.step.max(1) + i64::from(inside % series.step.max(1) > 0);
-        let count = usize::try_from(inside).unwrap_or(0).min(rest.len());
-        values.push(fold(&rest[..count]));
-        time = time.saturating_add((count as i64).saturating_mul(series.step.max(1)));
-        rest = &rest[count..];
-        if end == begin {
-            break;
-        }
-        begin = end;
-    }
-    Series {
-        name: series.name.clone(),
-        path: series.path.clone(),
-        start,
-        step,
-        values,
     }
 }
 

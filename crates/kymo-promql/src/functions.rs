@@ -116,7 +116,7 @@ impl Evaluator<'_> {
         if let Some((_, part)) = OF_TIMES.iter().find(|(known, _)| *known == name) {
             let columns = match args.is_empty() {
                 false => self.columns(arg(0)?, grid)?,
-                true => vec![self.time_column(grid)],
+                true => vec![self.time_column(grid)?],
             };
             let columns = map(columns, |seconds| part_of_date(seconds, *part))?;
             return Ok(Value::Vector(columns));
@@ -125,21 +125,24 @@ impl Evaluator<'_> {
             "sort" | "sort_desc" => {
                 return self.sorted(arg(0)?, grid, name == "sort_desc");
             }
-            "time" => return Ok(Value::Scalar(self.time_column(grid).values)),
-            "pi" => return Ok(Value::Scalar(vec![std::f64::consts::PI; grid.count])),
+            "time" => return Ok(Value::Scalar(self.time_column(grid)?.values)),
+            "pi" => {
+                self.spend(grid.count)?;
+                return Ok(Value::Scalar(vec![std::f64::consts::PI; grid.count]));
+            }
             "vector" => {
                 let values = self.scalars(arg(0)?, grid)?;
                 let labels = Labels::default();
                 return Ok(Value::Vector(vec![Column { labels, values }]));
             }
             "scalar" => {
-                return Ok(Value::Scalar(only_values(
-                    &self.columns(arg(0)?, grid)?,
-                    grid,
-                )));
+                let columns = self.columns(arg(0)?, grid)?;
+                self.spend(grid.count)?;
+                return Ok(Value::Scalar(only_values(&columns, grid)));
             }
             "absent" => {
                 let columns = self.columns(arg(0)?, grid)?;
+                self.spend(grid.count)?;
                 let is_there = |place: usize| {
                     let mut values = columns.iter().map(|column| column.values[place]);
                     values.any(|value| !is_absent(value))
@@ -214,11 +217,12 @@ impl Evaluator<'_> {
     }
 
     /// The time of each step in seconds.
-    fn time_column(&self, grid: &Grid) -> Column {
-        Column {
+    fn time_column(&self, grid: &Grid) -> Result<Column, QueryError> {
+        self.spend(grid.count)?;
+        Ok(Column {
             labels: Labels::default(),
             values: grid.times().map(|time| time as f64 / 1000.0).collect(),
-        }
+        })
     }
 
     /// Columns in the order of their values, which shows if there is one step only.

@@ -136,6 +136,7 @@ impl Evaluator<'_> {
         };
         let mut columns = self.over_windows(ranges, grid, name, compute, met)?;
         if name == "absent_over_time" {
+            self.spend(grid.count)?;
             let mut values = vec![1.0; grid.count];
             for column in &columns {
                 for (absent, value) in values.iter_mut().zip(&column.values) {

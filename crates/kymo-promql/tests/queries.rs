@@ -320,6 +320,19 @@ fn queries_are_bounded() {
         shown("sum_over_time(up[1y:1s])", time),
         "error: query processing would load too many samples into memory: the limit is 100000"
     );
+    // Each column of a nested query is accounted for.
+    let range = QueryTime {
+        step: Some(25),
+        ..time
+    };
+    let nested = |of: &str| shown(&format!("{of} + {of} + {of} + {of}"), range);
+    for of in ["pi()", "time()", "scalar(vector(1))"] {
+        assert_eq!(
+            nested(of),
+            "error: query processing would load too many samples into memory: the limit is 100000",
+            "{of}"
+        );
+    }
     let expression = Expression::parse("1").unwrap();
     let over = Limits {
         deadline: Some(std::time::Instant::now()),

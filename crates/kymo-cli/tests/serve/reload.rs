@@ -319,7 +319,12 @@ fn messages_follow_the_configuration() {
     let it = Changing::begin("");
     let config = it.config();
     let json = "\n[log]\nformat = 'json'\n";
+    // Also what says where a new address is.
+    let address = format!("\n[influx]\nlisten = '127.0.0.1:{}'\n", free_port());
     let expected = "\"message\":\"the configuration was read again\"";
+    let reported = it.read(&format!("{config}{address}{json}"), expected);
+    let influx = reported.lines().find(|line| line.contains("influx at "));
+    assert!(influx.unwrap().starts_with("{\"time\":"), "{reported}");
     let reported = it.read(&format!("{config}{json}"), expected);
     assert!(!reported.contains("restart"), "{reported}");
     let other = config.replace("data = 'data'", "data = 'other'\npid-file = 'pid'");
@@ -330,7 +335,7 @@ fn messages_follow_the_configuration() {
         "all stays as it was",
     );
     let messages = it.reported();
-    assert_eq!(messages.matches("was read again").count(), 1, "{messages}");
+    assert_eq!(messages.matches("was read again").count(), 2, "{messages}");
     assert_eq!(it.daemon.end(), Some(0));
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Call, Computed, mean_of, parts, resample};
+use super::{Call, Computed, VALUES_PER_CHECK, mean_of, parts};
 use crate::{Argument, Series, Target, TargetError};
 
 impl Call<'_> {
@@ -24,7 +24,11 @@ impl Call<'_> {
             .unwrap_or(0);
         let mut values = Vec::with_capacity(length);
         let mut known = Vec::with_capacity(series.len());
+        self.source.spend(0)?;
         for place in 0..length {
+            if place % VALUES_PER_CHECK == VALUES_PER_CHECK - 1 {
+                self.source.spend(0)?;
+            }
             let all = series
                 .iter()
                 .map(|series| series.values.get(place).copied().flatten());
@@ -66,15 +70,11 @@ impl Call<'_> {
             step = (step / greatest_divisor(step, longer)).saturating_mul(longer);
             start = start.min(other.start);
         }
-        let end = series.iter().map(Series::end).max().unwrap_or(start);
         let start = start.div_euclid(step).saturating_mul(step);
         let is_same = |it: &Series| it.start == start && it.step == step;
         if !series.iter().all(is_same) {
-            let count = end.saturating_sub(start) / step + 1;
-            let count = usize::try_from(count).unwrap_or(usize::MAX);
-            self.source.spend(count.saturating_mul(series.len()))?;
             for series in &mut series {
-                *series = resample(series, start, step, mean_of);
+                *series = self.resample(series, start, step, mean_of)?;
             }
         }
         Ok(Some((series, start, step)))
@@ -88,6 +88,7 @@ impl Call<'_> {
         };
         let mut quotients = Vec::with_capacity(dividends.len());
         for dividend in dividends {
+            self.source.spend(divisor.values.len())?;
             let name = format!("divideSeries({},{})", dividend.name, divisor.name);
             let path = dividend.path.clone();
             let Some((both, start, step)) = self.normalize(vec![dividend, divisor.clone()])? else {

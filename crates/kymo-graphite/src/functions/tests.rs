@@ -69,6 +69,62 @@ fn names_are_sorted() {
     assert!(NAMES.is_sorted());
 }
 
+/// Few values over a century, with a limit of what may be computed.
+struct Century {
+    left: std::cell::Cell<usize>,
+}
+
+impl SeriesSource for Century {
+    fn fetch(&self, _: &Pattern, window: &Window) -> Result<Vec<Series>, TargetError> {
+        let step = 31_536_000;
+        let count = ((window.until - window.from) / step) as usize;
+        self.spend(count)?;
+        let values = vec![Some(1.0); count];
+        let (name, path) = ("a".to_owned(), "a".to_owned());
+        Ok(vec![Series {
+            name,
+            path,
+            start: window.from,
+            step,
+            values,
+        }])
+    }
+
+    fn spend(&self, values: usize) -> Result<(), TargetError> {
+        let left = self.left.get().checked_sub(values);
+        self.left.set(left.ok_or(TargetError::TooManyValues(1000))?);
+        Ok(())
+    }
+}
+
+#[test]
+fn values_are_accounted_for_before_they_are_computed() {
+    let window = Window {
+        from: 0,
+        until: 100 * 31_536_000,
+        points: None,
+    };
+    let names = format!("aliasByNode(a{})", ",0".repeat(65));
+    let long = format!("alias(a,'{}')", "x".repeat(16_000));
+    for (target, is_computed) in [
+        ("summarize(a,'1s')", false),
+        ("summarize(a,'1s','max',true)", false),
+        ("sumSeries(summarize(a,'1h'),a)", false),
+        ("summarize(a,'10y')", true),
+        ("summarize(a,'1y','last',true)", true),
+        ("movingAverage(a,'50y')", true),
+        ("movingAverage(a,'999999999y')", false),
+        ("movingAverage(a,1000000000)", false),
+        (&long, false),
+        (&names, false),
+    ] {
+        let source = Century { left: 1000.into() };
+        let target = Target::parse(target).unwrap();
+        let rendered = render(&target, &window, &source);
+        assert_eq!(rendered.is_ok(), is_computed, "{target}: {rendered:?}");
+    }
+}
+
 #[test]
 fn functions_compute() {
     for (target, expected) in [

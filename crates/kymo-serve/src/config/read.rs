@@ -9,17 +9,25 @@ use super::*;
 /// Gives the text of a file.
 pub type ReadFile<'r> = dyn Fn(&Path) -> std::io::Result<String> + 'r;
 
+/// Reads a table into a configuration.
+type ReadTable = fn(&mut Config, &mut Section<'_>, &ReadFile<'_>) -> Result<(), String>;
+
 impl Config {
     /// Reads a file; `data` is the directory of databases in the place of the file's own.
     ///
     /// # Errors
     ///
-    /// One that cannot be read, or says what is not known: as a message that begins with its path.
-    pub fn read(path: &Path, data: Option<&Path>) -> Result<Self, String> {
+    /// One that cannot be read, or says what is not known: messages that begin with its path, at most one of each
+    /// table.
+    pub fn read(path: &Path, data: Option<&Path>) -> Result<Self, Vec<String>> {
+        let shown = path.display();
         let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("`{}`: {}", path.display(), kymo_io::reason(&error)))?;
-        Self::parse_for(&text, data, &|path| std::fs::read_to_string(path))
-            .map_err(|problem| format!("`{}`: {problem}", path.display()))
+            .map_err(|error| vec![format!("`{shown}`: {}", kymo_io::reason(&error))])?;
+        let config = Self::parse_for(&text, data, &|path| std::fs::read_to_string(path));
+        config.map_err(|problems| {
+            let problems = problems.iter();
+            problems.map(|it| format!("`{shown}`: {it}")).collect()
+        })
     }
 
     /// Reads a text, and the `collectd.conf` that it may name.
@@ -37,26 +45,86 @@ impl Config {
     ///
     /// What is wrong with it, and where.
     pub fn parse_with(text: &str, read: &ReadFile<'_>) -> Result<Self, String> {
-        Self::parse_for(text, None, read)
+        Self::parse_for(text, None, read).map_err(|problems| problems.join("\n"))
     }
 
-    fn parse_for(text: &str, data: Option<&Path>, read: &ReadFile<'_>) -> Result<Self, String> {
+    fn parse_for(
+        text: &str,
+        data: Option<&Path>,
+        read: &ReadFile<'_>,
+    ) -> Result<Self, Vec<String>> {
         let table = DeTable::parse(text).map_err(|error| {
             let place = section::place(text, error.span().unwrap_or_default().start);
-            format!("{place}: {}", error.message())
+            vec![format!("{place}: {}", error.message())]
         })?;
         let mut section = Section::new(text, "", table.get_ref(), 0);
-        let own = section.path("data")?;
+        let mut problems = Vec::new();
+        let own = section.path("data").unwrap_or_else(|problem| {
+            problems.push(problem);
+            Some("unknown".into())
+        });
         let own = own.filter(|path| !path.as_os_str().is_empty());
         let data = data.map(Path::to_path_buf).or(own);
-        let mut config = Self::new(data.ok_or("there is no `data`, the directory of databases")?);
-        section.set("anywhere", &mut config.anywhere, Section::boolean)?;
+        let mut config = Self::new(data.unwrap_or_else(|| {
+            problems.push("there is no `data`, the directory of databases".to_owned());
+            PathBuf::new()
+        }));
+        // One after the other, since an error in a table says nothing about the others.
+        let tables: [ReadTable; 11] = [
+            |config, section, _| section.set("anywhere", &mut config.anywhere, Section::boolean),
+            Self::read_format,
+            |config, section, _| {
+                config.pid_file = section.path("pid-file")?;
+                Ok(())
+            },
+            Self::read_write,
+            Self::read_journal,
+            Self::read_rrdcached,
+            Self::read_metrics,
+            Self::read_log,
+            Self::read_query,
+            |config, section, read| {
+                if let Some(table) = section.section("collectd")? {
+                    config.collectd = Some(collectd::read(table, read)?);
+                }
+                Ok(())
+            },
+            |config, section, _| {
+                config.expire = taking::expire(section)?;
+                Ok(())
+            },
+        ];
+        for table in tables {
+            problems.extend(table(&mut config, &mut section, read).err());
+        }
+        for table in taking::TABLES {
+            problems.extend(table(&mut section, &mut config.taking).err());
+        }
+        problems.extend(section.end().err());
+        match problems.is_empty() {
+            true => Ok(config),
+            false => Err(problems),
+        }
+    }
+
+    fn read_format(
+        config: &mut Self,
+        section: &mut Section<'_>,
+        _: &ReadFile<'_>,
+    ) -> Result<(), String> {
         if let Some((name, place)) = section.string("format")? {
             let expected = "portable, native or a machine that `kymo machine list` lists";
             config.target = kymo_rrdtool::target(name.as_bytes())
                 .map_err(|_| section.found("format", place, &format!("`{name}`"), expected))?;
         }
-        config.pid_file = section.path("pid-file")?;
+        Ok(())
+    }
+
+    fn read_write(
+        config: &mut Self,
+        section: &mut Section<'_>,
+        _: &ReadFile<'_>,
+    ) -> Result<(), String> {
         if let Some(mut write) = section.section("write")? {
             let to = &mut config.write;
             write.set("timeout", &mut to.timeout, Section::seconds)?;
@@ -80,6 +148,14 @@ impl Config {
             })?;
             write.end()?;
         }
+        Ok(())
+    }
+
+    fn read_journal(
+        config: &mut Self,
+        section: &mut Section<'_>,
+        _: &ReadFile<'_>,
+    ) -> Result<(), String> {
         if let Some(mut journal) = section.section("journal")? {
             let directory = journal.path("directory")?;
             let mut options =
@@ -93,6 +169,14 @@ impl Config {
             journal.end()?;
             config.journal = Some(options);
         }
+        Ok(())
+    }
+
+    fn read_rrdcached(
+        config: &mut Self,
+        section: &mut Section<'_>,
+        _: &ReadFile<'_>,
+    ) -> Result<(), String> {
         if let Some(mut table) = section.section("rrdcached")? {
             let port = Some(rrdcached::PORT);
             connection_keys(&mut table, port, &mut config.rrdcached)?;
@@ -119,6 +203,14 @@ impl Config {
             }
             table.end()?;
         }
+        Ok(())
+    }
+
+    fn read_metrics(
+        config: &mut Self,
+        section: &mut Section<'_>,
+        _: &ReadFile<'_>,
+    ) -> Result<(), String> {
         if let Some(mut table) = section.section("metrics")? {
             let listen = &mut config.metrics;
             addresses(&mut table, None, listen)?;
@@ -127,6 +219,14 @@ impl Config {
             tls(&mut table, listen)?;
             table.end()?;
         }
+        Ok(())
+    }
+
+    fn read_log(
+        config: &mut Self,
+        section: &mut Section<'_>,
+        _: &ReadFile<'_>,
+    ) -> Result<(), String> {
         if let Some(mut table) = section.section("log")? {
             let to = &mut config.log;
             table.set("level", &mut to.level, |table, name| {
@@ -137,16 +237,18 @@ impl Config {
             })?;
             table.end()?;
         }
+        Ok(())
+    }
+
+    fn read_query(
+        config: &mut Self,
+        section: &mut Section<'_>,
+        _: &ReadFile<'_>,
+    ) -> Result<(), String> {
         if let Some(table) = section.section("query")? {
             self::query(table, &mut config.query)?;
         }
-        if let Some(table) = section.section("collectd")? {
-            config.collectd = Some(collectd::read(table, read)?);
-        }
-        taking::read(&mut section, &mut config.taking)?;
-        config.expire = taking::expire(&mut section)?;
-        section.end()?;
-        Ok(config)
+        Ok(())
     }
 }
 
@@ -445,6 +547,27 @@ mod tests {
         ] {
             assert_eq!(Config::parse(text), Err(problem.into()), "{text}");
         }
+        let several = Config::parse(
+            "anywhere = 1\nformat = 'x'\npid-file = 'p'\n[graphite]\nlisten = 1\n[statsd]\n[[path]]\n[[storage]]\n[write]\nflush = 0\n[log]\nlevel = 'x'\n[query]\nx = 1\n[[expire]]\nafter = '1mon'\n[y]",
+        );
+        let several = several.unwrap_err();
+        let begins: Vec<_> = several
+            .lines()
+            .map(|line| line.split(": found").next().unwrap())
+            .collect();
+        let expected = [
+            "there is no `data`, the directory of databases",
+            "line 1, column 12: `anywhere`",
+            "line 2, column 10: `format`",
+            "line 10, column 9: `write.flush`",
+            "line 12, column 9: `log.level`",
+            "line 14, column 1",
+            "line 16, column 9: `expire.after`",
+            "line 5, column 10: `graphite.listen`",
+            "line 7, column 1: `path`: there is no `path`",
+            "line 17, column 2",
+        ];
+        assert_eq!(begins, expected, "{several}");
         let broken = Config::parse("data = [").unwrap_err();
         assert!(broken.starts_with("line 1, column "), "{broken}");
     }

@@ -315,6 +315,18 @@ impl<'t> Section<'t> {
         self.list(name, expected, read).map(Some)
     }
 
+    /// Where an item of a list is; a single value is a list of one.
+    pub(crate) fn place_of_item(&self, name: &str, item: usize) -> Place {
+        let Some(value) = self.table.get(name) else {
+            return self.begin..self.begin;
+        };
+        let items = value.get_ref().as_array();
+        items
+            .and_then(|items| items.get(item))
+            .unwrap_or(value)
+            .span()
+    }
+
     /// Numbers within bounds that are not reached: one, or a list.
     pub(crate) fn numbers(
         &mut self,

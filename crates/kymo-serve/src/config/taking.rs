@@ -14,7 +14,6 @@
 //! ```
 
 use kymo_rrd::model::Reading;
-use kymo_rrd::text::duration::duration;
 
 use super::{MIB, Section};
 use crate::expire::ExpireRule;
@@ -22,16 +21,35 @@ use crate::taking::options::{
     Endpoint, HttpListen, LineListen, Options, Protocol, ScrapeOptions, Target,
 };
 use crate::taking::rules::{
-    Archive, Function, LONGEST_STEP, PathRule, Profile, Rules, Selector, StorageRule,
+    Archive, Function, LONGEST_STEP, PathRule, Profile, Selector, StorageRule, UNITS, parse_seconds,
 };
 use crate::taking::template::Template;
 
-/// Reads all tables.
-pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
+/// Reads a table, or a list of them.
+type ReadTable = fn(&mut Section<'_>, &mut Options) -> Result<(), String>;
+
+/// The tables of protocols, `[series]`, `[[path]]` and `[[storage]]`, each by itself.
+pub(super) const TABLES: [ReadTable; 9] = [
+    graphite,
+    statsd,
+    influx,
+    remote_write,
+    otlp,
+    scrapes,
+    series,
+    paths,
+    storage,
+];
+
+fn graphite(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     if let Some(mut table) = section.section("graphite")? {
         lines(&mut table, Protocol::Graphite, &mut options.graphite)?;
         table.end()?;
     }
+    Ok(())
+}
+
+fn statsd(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     if let Some(mut table) = section.section("statsd")? {
         let statsd = &mut options.statsd;
         lines(&mut table, Protocol::Statsd, &mut statsd.listen)?;
@@ -61,6 +79,10 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
         )?;
         table.end()?;
     }
+    Ok(())
+}
+
+fn influx(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     if let Some(mut table) = section.section("influx")? {
         http(&mut table, Protocol::Influx, &mut options.influx.http)?;
         line_endpoints(
@@ -75,10 +97,18 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
         lines.streams.tls.clone_from(&http.tls);
         table.end()?;
     }
+    Ok(())
+}
+
+fn remote_write(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     if let Some(mut table) = section.section("remote-write")? {
         http(&mut table, Protocol::RemoteWrite, &mut options.remote_write)?;
         table.end()?;
     }
+    Ok(())
+}
+
+fn otlp(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     if let Some(mut table) = section.section("otlp")? {
         http(&mut table, Protocol::Otlp, &mut options.otlp.http)?;
         let attributes = table.texts("attributes", "a text, or a list of such", |text| {
@@ -87,9 +117,17 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
         options.otlp.attributes = attributes.unwrap_or_default();
         table.end()?;
     }
+    Ok(())
+}
+
+fn scrapes(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     for table in section.sections("scrape")? {
         options.scrape.push(scrape(table)?);
     }
+    Ok(())
+}
+
+fn series(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     if let Some(mut table) = section.section("series")? {
         let limits = &mut options.limits;
         table.set("most-series", &mut limits.most_series, |table, name| {
@@ -110,7 +148,7 @@ pub(super) fn read(section: &mut Section<'_>, options: &mut Options) -> Result<(
         )?;
         table.end()?;
     }
-    rules(section, &mut options.rules)
+    Ok(())
 }
 
 fn http(table: &mut Section<'_>, protocol: Protocol, http: &mut HttpListen) -> Result<(), String> {
@@ -214,7 +252,7 @@ fn line_limits(table: &mut Section<'_>, listen: &mut LineListen) -> Result<(), S
     )
 }
 
-fn rules(section: &mut Section<'_>, rules: &mut Rules) -> Result<(), String> {
+fn paths(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     for (place, mut table) in section.sections("path")?.into_iter().enumerate() {
         let (name, selector) = selector(&mut table, place)?;
         let mut drops = false;
@@ -234,17 +272,21 @@ fn rules(section: &mut Section<'_>, rules: &mut Rules) -> Result<(), String> {
             None if drops => None,
             None => return Err(table.missing("path")),
         };
-        rules.paths.push(PathRule {
+        options.rules.paths.push(PathRule {
             name,
             selector,
             template,
         });
         table.end()?;
     }
+    Ok(())
+}
+
+fn storage(section: &mut Section<'_>, options: &mut Options) -> Result<(), String> {
     for (place, mut table) in section.sections("storage")?.into_iter().enumerate() {
         let (name, selector) = selector(&mut table, place)?;
         let profile = profile(&mut table)?;
-        rules.storage.push(StorageRule {
+        options.rules.storage.push(StorageRule {
             name,
             selector,
             profile,
@@ -270,10 +312,10 @@ pub(super) fn expire(section: &mut Section<'_>) -> Result<Vec<ExpireRule>, Strin
                 ));
             }
             Some((text, at)) => {
-                let seconds = duration(text.as_bytes()).ok().filter(|it| *it > 0);
                 let found = format!("`{text}`");
-                let problem = || table.found("after", at, &found, "a time such as `30d`");
-                Some(seconds.ok_or_else(problem)?)
+                let expected = format!("a time such as `30d` ({UNITS})");
+                let problem = || table.found("after", at, &found, &expected);
+                Some(parse_seconds(text).ok_or_else(problem)?)
             }
             None if keeps => None,
             None => return Err(table.missing("after")),
@@ -316,9 +358,18 @@ fn series_selector(table: &mut Section<'_>, place: usize) -> Result<(String, Sel
 
 fn profile(table: &mut Section<'_>) -> Result<Profile, String> {
     let mut profile = Profile::default();
-    let expected = "RESOLUTION:SPAN such as `10s:6h`, or a list of such";
-    let archives = table.texts("archives", expected, |text| Archive::parse(text).ok())?;
+    let expected = format!("RESOLUTION:SPAN such as `10s:6h`, or a list of such ({UNITS})");
+    let archives = table.texts("archives", &expected, |text| Archive::parse(text).ok())?;
     if let Some(archives) = archives {
+        // All have the same functions, so one of two would be useless.
+        let rows = |it: &Archive| (it.resolution, it.rows());
+        for (item, archive) in archives.iter().enumerate() {
+            if archives[..item].iter().any(|it| rows(it) == rows(archive)) {
+                let at = table.place_of_item("archives", item);
+                let problem = format!("`{archive}` is specified twice");
+                return Err(table.problem_of("archives", at, &problem));
+            }
+        }
         profile.archives = archives;
     }
     // As in storage-schemas.conf, the finest archive has a row for each step.
@@ -494,6 +545,10 @@ mod tests {
                 "line 3, column 13: `storage.archives`: found `10s`, expected RESOLUTION:SPAN",
             ),
             (
+                "[[storage]]\narchives = ['10s:1h', '1m:1d', '60:1440']",
+                "line 3, column 32: `storage.archives`: `1m:1d` is specified twice",
+            ),
+            (
                 "[[storage]]\narchives = ['10s:1h', '15s:1d']",
                 "line 2, column 1: `storage`: the resolution of `15s:1d` is not a multiple of the step, 10 s",
             ),
@@ -511,7 +566,15 @@ mod tests {
             ),
             (
                 "[[expire]]\nafter = 'soon'",
-                "line 3, column 9: `expire.after`: found `soon`, expected a time such as `30d`",
+                "line 3, column 9: `expire.after`: found `soon`, expected a time such as `30d` (units: s, m or min, h, d, w, y)",
+            ),
+            (
+                "[[expire]]\nafter = '1mon'",
+                "line 3, column 9: `expire.after`: found `1mon`, expected a time such as `30d` (units: ",
+            ),
+            (
+                "[[storage]]\narchives = ['10s:1h', '1ms:1d']",
+                "line 3, column 23: `storage.archives`: found `1ms:1d`, expected RESOLUTION:SPAN such as `10s:6h`, or a list of such (units: ",
             ),
             (
                 "[[expire]]\nafter = 5",

@@ -28,6 +28,17 @@ impl Daemon {
     /// Applies a configuration, or returns why that is not possible and keeps the one before.
     fn take(&mut self, config: Config) -> Result<(), String> {
         let config = self.complete(config);
+        // Messages about the rest are written as the new configuration says.
+        let log_before = self.config.log;
+        self.messages.change(config.log);
+        let taken = self.take_all(config);
+        if taken.is_err() {
+            self.messages.change(log_before);
+        }
+        taken
+    }
+
+    fn take_all(&mut self, config: Config) -> Result<(), String> {
         // All that may be impossible comes first.
         check_files(&config)?;
         let bound = self.bind(&config)?;
@@ -85,7 +96,6 @@ impl Daemon {
         let now = &self.config;
         let write = &now.write;
         self.store.set_timing(write.timing());
-        self.messages.change(now.log);
         if let Some(query) = &self.query {
             query.set_listen(&now.query.listen);
         }

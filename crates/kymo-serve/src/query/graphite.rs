@@ -334,8 +334,7 @@ fn rendered(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure
                 out.push_byte(b',');
             }
             count += 1;
-            write_series(&mut out, &series);
-            if out.as_bytes().len() > most {
+            if !write_series(&mut out, &series, most) {
                 let most = most >> 20;
                 return Err(Failure(
                     422,
@@ -348,7 +347,8 @@ fn rendered(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure
     Ok(out.as_bytes().to_vec())
 }
 
-fn write_series(out: &mut Line, series: &Series) {
+/// Writes a series; `false` if the answer is longer than `most` bytes, which ends it.
+fn write_series(out: &mut Line, series: &Series, most: usize) -> bool {
     out.push(b"{\"target\":");
     out.json_string(series.name.as_bytes());
     out.push(b",\"tags\":{\"name\":");
@@ -356,6 +356,9 @@ fn write_series(out: &mut Line, series: &Series) {
     out.push(b"},\"datapoints\":[");
     let mut time = series.start;
     for (place, value) in series.values.iter().enumerate() {
+        if out.as_bytes().len() > most {
+            return false;
+        }
         if place > 0 {
             out.push_byte(b',');
         }
@@ -371,6 +374,7 @@ fn write_series(out: &mut Line, series: &Series) {
         time = time.saturating_add(series.step);
     }
     out.push(b"]}");
+    out.as_bytes().len() <= most
 }
 
 /// Databases as a source of Graphite's series.
@@ -382,6 +386,8 @@ struct Fetched<'a> {
 
 impl SeriesSource for Fetched<'_> {
     fn fetch(&self, pattern: &Pattern, window: &Window) -> Result<Vec<Series>, TargetError> {
+        // Also of patterns that match nothing.
+        self.spend(0)?;
         let all = self.queries.catalog.series();
         let entries = all
             .all()
