@@ -50,7 +50,7 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     }
     if let Some(path) = args.assets.as_ref().filter(|path| !path.is_dir()) {
         return Err(Failure::Usage(format!(
-            "error: `{}` of --assets is no directory\nhint: the page's files are in crates/kymo-view/web",
+            "error: `{}` of --assets is not a directory\nhint: the page's files are in crates/kymo-view/web",
             path.display()
         )));
     }

@@ -90,7 +90,7 @@ fn views_are_checked() {
         ),
         (
             ["--assets", "/nowhere"],
-            "`/nowhere` of --assets is no directory",
+            "`/nowhere` of --assets is not a directory",
         ),
     ] {
         let output = kymo(&[&["view"], &args[..], &[text(&trace)]].concat());
