@@ -1,6 +1,6 @@
 //! Files as output: what keeps them from being written, found before any work is done.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kymo::explain;
 
@@ -17,26 +17,6 @@ pub(crate) fn refuse_file(output: &Path, force: bool) -> Result<(), Failure> {
         ))),
         _ if output.symlink_metadata().is_ok() && !force => Err(exists(output)),
         _ => Ok(()),
-    }
-}
-
-/// The same, and refuses to overwrite an input.
-pub(crate) fn refuse_file_of(
-    inputs: &[PathBuf],
-    output: &Path,
-    force: bool,
-) -> Result<(), Failure> {
-    refuse_file(output, force)?;
-    let Ok(real) = output.canonicalize() else {
-        return Ok(());
-    };
-    let is_output = |input: &&PathBuf| input.canonicalize().is_ok_and(|input| input == real);
-    match inputs.iter().find(is_output) {
-        Some(input) => Err(Failure::Usage(format!(
-            "error: `{}` is the input, too\nhint: choose another output",
-            input.display()
-        ))),
-        None => Ok(()),
     }
 }
 

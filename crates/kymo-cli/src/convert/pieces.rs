@@ -9,7 +9,7 @@ use kymo_model::Recording;
 use super::{Job, is_stdout};
 use crate::args::convert::{Convert, To};
 use crate::open::whole_inputs;
-use crate::outputs::refuse_file_of;
+use crate::outputs::refuse_file;
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Writes a file again with the events that are chosen, where these are [pieces](Pieces) of it.
@@ -18,7 +18,7 @@ pub(crate) fn cut_pieces(args: &Convert, terminal: &Terminal) -> Result<Outcome,
         let problem = "error: a part of a file is not written to standard output\nhint: specify a file with `-o`";
         return Err(Failure::Usage(problem.to_owned()));
     }
-    refuse_file_of(&args.input.paths, &args.output, args.force)?;
+    refuse_file(&args.output, args.force)?;
     let inputs = whole_inputs(&args.input, args.work.strict, terminal)?;
     let [only] = &inputs.recordings[..] else {
         let problem = "error: these recordings are files of their own\nhint: cut one at a time";

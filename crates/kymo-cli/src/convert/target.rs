@@ -11,7 +11,7 @@ use crate::args::Times;
 use crate::args::convert::{Convert, To};
 use crate::ctf;
 use crate::formats::refuse_foreign;
-use crate::outputs::refuse_file_of;
+use crate::outputs::refuse_file;
 use crate::terminal::Failure;
 
 /// The endings of the names of outputs.
@@ -119,7 +119,7 @@ pub(super) fn refuse_output(args: &Convert, to: To) -> Result<(), Failure> {
         return crate::directory::refuse_there(output, args.force);
     }
     if !is_stdout(output) {
-        return refuse_file_of(&args.input.paths, output, args.force);
+        return refuse_file(output, args.force);
     }
     if is_directory || matches!(to, To::Cpel | To::Elog | To::Rrd) {
         let problem = "this format cannot be written to standard output";
