@@ -53,7 +53,7 @@ pub(crate) fn refuse_sorted(recordings: &[AnyRecording]) -> Result<(), Failure> 
     )
 }
 
-/// Waits until directories in which there is no recording have one.
+/// Waits until directories without recordings have one.
 pub(crate) fn await_recordings(input: &Input, terminal: &Terminal) {
     if !are_empty(input) {
         return;

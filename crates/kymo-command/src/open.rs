@@ -513,7 +513,7 @@ pub fn warn_of_idle_patterns(
     !idle.is_empty() && idle.len() == query.events.len()
 }
 
-/// Whether the paths are directories in which there is no recording.
+/// Whether the paths are directories without recordings.
 pub fn are_empty(input: &Input) -> bool {
     let opened = opened_with(input, Asked::default(), Known::default(), Hint::default());
     let is_empty = |error: &Error| matches!(error, Error::NothingFound { .. });

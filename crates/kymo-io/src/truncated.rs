@@ -18,16 +18,16 @@
 #![allow(unsafe_code)]
 
 use std::collections::BTreeSet;
-use std::fs::Metadata;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
 use std::sync::{Mutex, Once, PoisonError};
 
 use nix::libc;
+
+use crate::file_id;
 
 /// As many mappings as Linux allows a process by default.
 const MOST: usize = 1 << 16;
@@ -67,14 +67,14 @@ struct Registry {
 
 struct MappedFile {
     path: PathBuf,
-    id: (u64, u64),
+    id: Option<(u64, u64)>,
     is_reported: bool,
 }
 
 impl MappedFile {
     fn of(file: BorrowedFd<'_>) -> Option<Self> {
         let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
-        let id = id_of(&std::fs::metadata(&path).ok()?);
+        let id = file_id(&std::fs::metadata(&path).ok()?);
         Some(Self {
             path,
             id,
@@ -85,12 +85,8 @@ impl MappedFile {
     /// Whether the file is still there, and shorter than what was mapped.
     fn is_shorter(&self, length: usize) -> bool {
         let metadata = std::fs::metadata(&self.path);
-        metadata.is_ok_and(|now| id_of(&now) == self.id && now.len() < length as u64)
+        metadata.is_ok_and(|now| file_id(&now) == self.id && now.len() < length as u64)
     }
-}
-
-fn id_of(metadata: &Metadata) -> (u64, u64) {
-    (metadata.dev(), metadata.ino())
 }
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {

@@ -3,7 +3,7 @@
 //! A file in the data directory has a line for each: the path relative to the directory, the name, and labels with their
 //! values, separated by tabs. None of these has a control character. Lines are appended before a database is created,
 //! and of two lines with the same path the later counts. A line with a path alone says that its database was removed.
-//! When most lines say nothing any more, the file is written anew without them.
+//! When most lines are cancelled, the file is rewritten without them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -36,7 +36,7 @@ struct IndexFile {
     lines: usize,
 }
 
-/// A file with no more lines than this, and twice those that count, is not written anew.
+/// A file with no more lines than this, and twice those that count, is not rewritten.
 const FEW_LINES: usize = 1000;
 
 /// Whether a series has a path.
@@ -177,7 +177,7 @@ impl SeriesIndex {
         Ok(())
     }
 
-    /// Writes the file without lines that say nothing any more.
+    /// Rewrites the file without cancelled lines.
     fn rewrite(&self, file: &mut IndexFile) -> io::Result<()> {
         let series = self.read();
         let mut paths: Vec<_> = series.iter().collect();
@@ -195,7 +195,7 @@ impl SeriesIndex {
             }
             to.flush()
         })?;
-        // The one that is open has no name any more.
+        // The one that is open has lost its name.
         *file = IndexFile {
             open: None,
             lines: paths.len(),

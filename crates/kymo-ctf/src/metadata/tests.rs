@@ -75,7 +75,7 @@ fn languages_are_distinguished() {
 #[test]
 fn rfc_v1_1_is_distinguished_by_its_packets_and_by_its_words() {
     const TEXT: &str = "trace { major = 1; minor = 1; }";
-    let never = || panic!("only plain text does not tell the byte order");
+    let never = || panic!("only plain text has no byte order");
     let mut packet = 0xC1FC_1FC1_u32.to_be_bytes().to_vec();
     packet.extend([0, 0, 0, 9, 0, 0, 0, 48 + TEXT.len() as u8, 0, 0, 0, 100]);
     packet.extend([0; 32]);

@@ -3,7 +3,9 @@
 use skrifa::raw::TableProvider;
 use skrifa::raw::tables::gpos::{Gpos, PairPos, PositionSubtables};
 use skrifa::raw::tables::kern::SubtableKind;
-use skrifa::{FontRef, GlyphId, Tag};
+use skrifa::{FontRef, GlyphId};
+
+use super::features;
 
 /// The kerning of two glyphs in units of the font: that of `GPOS`, or of `kern` in fonts that have none there.
 pub(super) fn kerning(font: &FontRef<'_>, left: GlyphId, right: GlyphId) -> f64 {
@@ -22,27 +24,10 @@ pub(super) fn kerning(font: &FontRef<'_>, left: GlyphId, right: GlyphId) -> f64 
     }
 }
 
-/// The lookups of the feature `kern` of Latin texts.
+/// The lookups of the feature `kern`.
 fn lookups(gpos: &Gpos<'_>) -> Option<Vec<u16>> {
     let (scripts, features) = (gpos.script_list().ok()?, gpos.feature_list().ok()?);
-    let script = scripts.select(&[Tag::new(b"latn"), Tag::new(b"DFLT")])?;
-    let script = scripts.get(script.index).ok()?;
-    let language = script.default_lang_sys()?.ok()?;
-    let mut found = Vec::new();
-    for index in language.feature_indices() {
-        let feature = features.get(index.get()).ok()?;
-        if feature.tag == Tag::new(b"kern") {
-            found.extend(
-                feature
-                    .lookup_list_indices()
-                    .iter()
-                    .map(|lookup| lookup.get()),
-            );
-        }
-    }
-    found.sort_unstable();
-    found.dedup();
-    Some(found)
+    features::lookups(scripts, features, &[b"kern"])
 }
 
 /// What a lookup says of two glyphs: its first subtable that has the pair decides.

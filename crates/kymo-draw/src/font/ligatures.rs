@@ -3,7 +3,9 @@
 use skrifa::charmap::Charmap;
 use skrifa::raw::TableProvider;
 use skrifa::raw::tables::gsub::{Gsub, LigatureSubst, SubstitutionSubtables};
-use skrifa::{FontRef, GlyphId, MetadataProvider, Tag};
+use skrifa::{FontRef, GlyphId, MetadataProvider};
+
+use super::features;
 
 /// Ligatures and what they are of, longer ones before those that they begin with.
 const KNOWN: [(char, &str); 6] = [
@@ -59,23 +61,10 @@ fn mapped(charmap: &Charmap<'_>, text: &str) -> Option<Vec<GlyphId>> {
     text.chars().map(|of| charmap.map(of)).collect()
 }
 
-/// The lookups of the features for ligatures of Latin texts.
+/// The lookups of the features for ligatures.
 fn lookups(gsub: &Gsub<'_>) -> Option<Vec<u16>> {
     let (scripts, features) = (gsub.script_list().ok()?, gsub.feature_list().ok()?);
-    let script = scripts.select(&[Tag::new(b"latn"), Tag::new(b"DFLT")])?;
-    let script = scripts.get(script.index).ok()?;
-    let language = script.default_lang_sys()?.ok()?;
-    let mut found = Vec::new();
-    for index in language.feature_indices() {
-        let feature = features.get(index.get()).ok()?;
-        if [b"liga", b"clig", b"rlig"].contains(&&feature.tag.to_be_bytes()) {
-            let lookups = feature.lookup_list_indices();
-            found.extend(lookups.iter().map(|lookup| lookup.get()));
-        }
-    }
-    found.sort_unstable();
-    found.dedup();
-    Some(found)
+    features::lookups(scripts, features, &[b"liga", b"clig", b"rlig"])
 }
 
 /// The ligature that a lookup makes of glyphs.

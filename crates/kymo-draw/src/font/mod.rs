@@ -1,6 +1,7 @@
 //! Fonts: their names, files, metrics and glyphs.
 
 mod face;
+mod features;
 mod installed;
 mod kerning;
 mod ligatures;

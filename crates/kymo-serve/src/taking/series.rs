@@ -37,7 +37,7 @@ const LAST_CREATIONS: Duration = Duration::from_secs(10);
 /// Parts of the table of series, which threads look into at the same time.
 const SHARDS: usize = 32;
 
-/// That a series is not in the table any more.
+/// That a series is no longer in the table.
 const GONE: u64 = u64::MAX;
 
 /// What is known of a series.
