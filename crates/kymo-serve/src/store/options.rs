@@ -28,7 +28,7 @@ pub struct Options {
     /// Maximum time that updates may be ahead of this machine's clock: a database that took a later one would take
     /// none until then.
     pub future_limit: Duration,
-    /// How long a database may be [suspended](Store::suspend).
+    /// How long a database may be [suspended](super::Store::suspend).
     pub suspend_limit: Duration,
     /// No databases are created if their disk has fewer bytes free.
     pub least_free: u64,

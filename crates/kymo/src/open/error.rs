@@ -59,7 +59,7 @@ pub enum Error {
     Metrics(MetricsError),
     /// A trace of Perfetto or Chrome.
     Perfetto(kymo_perfetto::OpenError),
-    /// A recording of a format that was [added](Options::formats).
+    /// A recording of a format that was [added](super::Options::formats).
     Added {
         /// Where it is.
         path: PathBuf,
