@@ -17,6 +17,7 @@ mod queries;
 mod rows;
 mod rrd;
 mod serve;
+mod taking;
 mod tracing;
 mod view;
 
@@ -60,12 +61,13 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         Some("columns") => return columns::run(args),
         Some("commands") => return commands::run(args),
         Some("serve") => return serve::run(args),
+        Some("taking") => return taking::run(args),
         Some("tracing") => return tracing::run(args),
         Some("view") => return view::run(args),
         _ => {
             return Err(
-                "what to measure: `bench ctf`, `collectd`, `columns`, `commands`, `engine`, `graph`, `index`, `logs`, `machine`, `rows`, \
-                 `rrd`, `serve`, `tracing` or `view`"
+                "what to measure: `bench ctf`, `collectd`, `columns`, `commands`, `engine`, `graph`, `index`, `logs`, `machine`, `queries`, \
+                 `rows`, `rrd`, `serve`, `taking`, `tracing` or `view`"
                     .into(),
             );
         }

@@ -89,6 +89,8 @@ usage: cargo xtask COMMAND [OPTIONS]
   bench queries [--clients N] [--rate N] [--seconds N] [--files N] [--ours PROGRAM]
       Measures range queries of N clients (50) at `kymo serve` beside N updates a second (10000) of N databases (500),
       and looks whether an update is missing afterwards.
+  bench taking [--samples N] [--ours PROGRAM]
+      Measures samples (1000000) that `kymo serve` takes with a journal, of Graphite, InfluxDB and remote write.
   bench tracing [--runs N] [--events N]
       Measures kymo-tracing beside LTTng-UST: an event with three integers, processor time and
       instructions; needs gcc, liblttng-ust-dev and valgrind.

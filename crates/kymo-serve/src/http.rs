@@ -329,6 +329,18 @@ fn decode(text: &[u8], is_form: bool) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
+/// Who asked.
+pub(crate) trait Client {
+    /// Whether it no longer waits for an answer.
+    fn is_gone(&self) -> bool;
+}
+
+impl Client for Stream {
+    fn is_gone(&self) -> bool {
+        self.is_closed()
+    }
+}
+
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpAnswer {
@@ -395,7 +407,7 @@ pub(crate) fn serve(
     mut stream: Stream,
     limits: &Limits,
     token_file: &dyn Fn() -> Option<PathBuf>,
-    answer: &mut dyn FnMut(HttpRequest) -> HttpAnswer,
+    answer: &mut dyn FnMut(HttpRequest, &dyn Client) -> HttpAnswer,
 ) {
     let mut bytes = Vec::new();
     let mut tokens = TokenFile::default();
@@ -411,7 +423,7 @@ pub(crate) fn serve(
         let is_head = matches!(&request, Ok((request, _)) if request.method == Method::Head);
         let is_read = request.is_ok();
         let (answer, keeps) = match request {
-            Ok((request, keeps)) => (answer(request), keeps && !stream.is_cut()),
+            Ok((request, keeps)) => (answer(request, &stream), keeps && !stream.is_cut()),
             Err(503) => (HttpAnswer::text(503, NO_TOKENS), false),
             Err(status) => {
                 let mut answer = HttpAnswer::text(status, &explain(status, limits));

@@ -9,7 +9,7 @@ pub(crate) mod tls;
 use std::fs::Permissions;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -320,6 +320,22 @@ impl Stream {
     /// to say.
     pub fn is_cut(&self) -> bool {
         self.is_cut.load(Ordering::Relaxed)
+    }
+
+    /// Whether the client has closed it, as far as that is known: behind bytes that nobody has read it is not.
+    pub(crate) fn is_closed(&self) -> bool {
+        use nix::sys::socket::{MsgFlags, recv};
+
+        let peek = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        let descriptor = match self.wire.tcp() {
+            Err(stream) => stream.as_raw_fd(),
+            Ok(stream) => stream.as_raw_fd(),
+        };
+        match recv(descriptor, &mut [0], peek) {
+            // What the daemon itself has ended reads so, too.
+            Ok(read) => read == 0 && !self.is_cut(),
+            Err(error) => error != nix::Error::EAGAIN && error != nix::Error::EINTR,
+        }
     }
 
     /// Ends reading.

@@ -341,7 +341,7 @@ fn query(mut table: Section<'_>, to: &mut query::Options) -> Result<(), String> 
     http_keys(&mut table, None, &mut to.listen)?;
     table.set("timeout", &mut to.timeout, Section::period)?;
     table.set("concurrent", &mut to.concurrent, |section, name| {
-        section.count(name, 1..=1000)
+        section.count(name, 0..=1000)
     })?;
     table.set("most-samples", &mut to.most_samples, |section, name| {
         section.count(name, 1..=1_000_000_000)

@@ -61,7 +61,7 @@ fn answers_come_before_the_bodies_are_read() {
         let tokens = tokens.clone();
         let server = std::thread::spawn(move || {
             let token_file = || Some(tokens.clone());
-            serve(stream, &limits, &token_file, &mut |_| {
+            serve(stream, &limits, &token_file, &mut |_, _| {
                 HttpAnswer::text(200, "taken\n")
             });
         });
@@ -92,7 +92,7 @@ fn tokens_are_those_of_the_file_at_each_request() {
     let file = path.clone();
     let server = std::thread::spawn(move || {
         let token_file = || Some(file.clone());
-        serve(stream, &Limits::default(), &token_file, &mut |_| {
+        serve(stream, &Limits::default(), &token_file, &mut |_, _| {
             HttpAnswer::text(204, "")
         });
     });

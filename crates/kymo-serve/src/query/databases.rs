@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
 
 use kymo_io::reason;
 use kymo_promql::{QueryError, Request, Sample, Series, SeriesSource};
@@ -12,6 +11,7 @@ use kymo_rrd::Source;
 
 use super::archives::{self, WantedRows};
 use super::catalog::{Catalog, SeriesEntry};
+use super::deadline::Deadline;
 use crate::store::Store;
 
 /// Messages about files of one query.
@@ -21,14 +21,14 @@ const MOST_PROBLEMS: usize = 10;
 pub(crate) struct Databases<'s> {
     pub(crate) store: &'s Store,
     pub(crate) catalog: &'s Catalog,
-    /// When the query has to be done.
-    pub(crate) deadline: Instant,
+    /// Until when the query is computed.
+    pub(crate) deadline: Deadline<'s>,
     /// What could not be read.
     problems: RefCell<Vec<String>>,
 }
 
 impl<'s> Databases<'s> {
-    pub(crate) fn new(store: &'s Store, catalog: &'s Catalog, deadline: Instant) -> Self {
+    pub(crate) fn new(store: &'s Store, catalog: &'s Catalog, deadline: Deadline<'s>) -> Self {
         Self {
             store,
             catalog,
@@ -65,7 +65,7 @@ impl<'s> Databases<'s> {
             files.entry(&entry.path).or_default().push(entry);
         }
         for (path, entries) in files {
-            if Instant::now() >= self.deadline {
+            if self.deadline.is_over() {
                 return Err(QueryError::Timeout);
             }
             let bytes = match self.store.snapshot(path) {

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
@@ -14,8 +13,9 @@ use kymo_text::Line;
 use super::archives::{self, WantedRows};
 use super::catalog::SeriesEntry;
 use super::databases::Databases;
+use super::deadline::Deadline;
 use super::{Queries, json_strings, now};
-use crate::http::{HttpAnswer, HttpRequest};
+use crate::http::{Client, HttpAnswer, HttpRequest};
 
 /// The version of Graphite whose API this is.
 const VERSION: &str = "1.1.10";
@@ -44,12 +44,17 @@ impl From<TargetError> for Failure {
 }
 
 /// Answers a path of Graphite; `None` for others.
-pub(super) fn answer(queries: &Queries, path: &str, request: &HttpRequest) -> Option<HttpAnswer> {
+pub(super) fn answer(
+    queries: &Queries,
+    path: &str,
+    request: &HttpRequest,
+    client: &dyn Client,
+) -> Option<HttpAnswer> {
     let answered = match path {
         "/metrics/find" | "/metrics" => find(queries, request),
         "/metrics/expand" => expand(queries, request),
         "/metrics/index.json" => Ok(index(queries)),
-        "/render" => rendered(queries, request),
+        "/render" => rendered(queries, request, client),
         "/version" => Ok(format!("\"{VERSION}\"").into_bytes()),
         "/functions" => Ok(functions()),
         // Series have no tags, and there are no events; clients ask for them nevertheless.
@@ -266,7 +271,11 @@ fn index(queries: &Queries) -> Vec<u8> {
     out.as_bytes().to_vec()
 }
 
-fn rendered(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> {
+fn rendered(
+    queries: &Queries,
+    request: &HttpRequest,
+    client: &dyn Client,
+) -> Result<Vec<u8>, Failure> {
     let format = request.get("format").unwrap_or("json");
     if format != "json" {
         return Err(Failure::bad(format!(
@@ -306,7 +315,7 @@ fn rendered(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure
     if targets.is_empty() {
         return Err(Failure::bad("the parameter `target` is missing"));
     }
-    let deadline = Instant::now() + queries.options.timeout;
+    let deadline = Deadline::after(queries.options.timeout, client);
     let Some(_turn) = queries.turn(deadline) else {
         return Err(TargetError::Timeout.into());
     };
@@ -460,7 +469,7 @@ impl SeriesSource for Fetched<'_> {
         if spent > limit {
             return Err(TargetError::TooManyValues(limit));
         }
-        match Instant::now() >= self.databases.deadline {
+        match self.databases.deadline.is_over() {
             true => Err(TargetError::Timeout),
             false => Ok(()),
         }

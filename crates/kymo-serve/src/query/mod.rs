@@ -2,13 +2,14 @@
 //!
 //! * `prometheus`, `graphite`: what requests ask; `status`: what the server says of itself;
 //! * [`naming`]: what series are called; `catalog`: which there are;
-//! * `databases`: their samples, of the archive that `archives` chooses.
+//! * `databases`: their samples, of the archive that `archives` chooses; `deadline`: until when.
 //!
-//! Nothing here changes a database, and no writer waits for it.
+//! Nothing here changes a database, no writer waits for it, and what updates need of the processors they have first.
 
 mod archives;
 pub(crate) mod catalog;
 mod databases;
+mod deadline;
 mod graphite;
 pub mod naming;
 mod prometheus;
@@ -24,12 +25,17 @@ use kymo_text::Line;
 
 use crate::config::Listen;
 use crate::daemon;
-use crate::http::{self, HttpAnswer, HttpRequest, Limits, Method};
+use crate::http::{self, Client, HttpAnswer, HttpRequest, Limits, Method};
 use crate::listen::{Server, Socket};
 use crate::metrics::Page;
 use crate::store::{Log, Store};
 use crate::sync::{lock, wait_until};
 use catalog::Catalog;
+use deadline::Deadline;
+
+/// How much lower the priority of queries is than that of updates, of 19 at most.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
 
 /// Where queries are answered, and what they may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +44,8 @@ pub struct Options {
     pub listen: Listen,
     /// How long a query may take.
     pub timeout: Duration,
-    /// How many are computed at the same time; others wait.
+    /// How many are computed at the same time; others wait. With 0, as many as this machine has processors, but two at
+    /// least, so that a slow one does not hold up all others.
     pub concurrent: usize,
     /// How many samples one may read, and values compute.
     pub most_samples: usize,
@@ -55,7 +62,7 @@ impl Default for Options {
         Self {
             listen: Listen::nowhere_http(),
             timeout: Duration::from_secs(120),
-            concurrent: 16,
+            concurrent: 0,
             most_samples: 10_000_000,
             most_points: 11_000,
             most_answer: 64 << 20,
@@ -65,6 +72,14 @@ impl Default for Options {
 }
 
 impl Options {
+    /// How many queries are computed at the same time.
+    pub(crate) fn computed_at_once(&self) -> usize {
+        match self.concurrent {
+            0 => std::thread::available_parallelism().map_or(2, |count| count.get().max(2)),
+            count => count,
+        }
+    }
+
     /// Whether queries may take the same as others.
     pub(crate) fn has_same_limits(&self, other: &Self) -> bool {
         let listen = other.listen.clone();
@@ -100,7 +115,7 @@ impl Queries {
         Self {
             catalog: Catalog::new(store, options.refresh),
             store: Arc::clone(store),
-            free: Mutex::new(options.concurrent.max(1)),
+            free: Mutex::new(options.computed_at_once()),
             options,
             changed: Condvar::new(),
             counters: Counters::default(),
@@ -108,12 +123,12 @@ impl Queries {
     }
 
     /// Answers a request.
-    pub(crate) fn answer(&self, mut request: HttpRequest) -> HttpAnswer {
+    pub(crate) fn answer(&self, mut request: HttpRequest, client: &dyn Client) -> HttpAnswer {
         self.counters.requests.fetch_add(1, Relaxed);
         let begun = Instant::now();
         let answer = match (request.method, request.read_form()) {
             (Method::Other, _) => HttpAnswer::text(405, "only GET, HEAD and POST are supported\n"),
-            (_, Ok(())) => self.route(&request),
+            (_, Ok(())) => self.route(&request, client),
             (_, Err(status)) => HttpAnswer::text(status, "the body is not a form\n"),
         };
         self.counters.times.add(begun.elapsed());
@@ -123,14 +138,14 @@ impl Queries {
         answer
     }
 
-    fn route(&self, request: &HttpRequest) -> HttpAnswer {
+    fn route(&self, request: &HttpRequest, client: &dyn Client) -> HttpAnswer {
         let path = request.path.trim_end_matches('/');
         if let Some(name) = path.strip_prefix("/api/v1/") {
-            return prometheus::answer(self, name, request);
+            return prometheus::answer(self, name, request, client);
         }
         match path {
             "/-/ready" | "/-/healthy" => HttpAnswer::text(200, "kymo serve is ready\n"),
-            _ => graphite::answer(self, path, request).unwrap_or_else(|| {
+            _ => graphite::answer(self, path, request, client).unwrap_or_else(|| {
                 HttpAnswer::text(
                     404,
                     "expected /api/v1/... of Prometheus, or /metrics/find or /render of Graphite\n",
@@ -139,14 +154,16 @@ impl Queries {
         }
     }
 
-    /// Waits until a query can be computed. `None` if that is not before the end.
-    pub(crate) fn turn(&self, end: Instant) -> Option<Turn<'_>> {
+    /// Waits until a query can be computed. `None` if its time is over or its client is gone by then.
+    pub(crate) fn turn(&self, deadline: Deadline<'_>) -> Option<Turn<'_>> {
         let mut free = lock(&self.free);
         while *free == 0 {
-            free = wait_until(&self.changed, free, end)?;
+            free = wait_until(&self.changed, free, deadline.end)?;
         }
         *free -= 1;
-        Some(Turn(self))
+        drop(free);
+        let turn = Turn(self);
+        (!deadline.is_over()).then_some(turn)
     }
 }
 
@@ -158,6 +175,14 @@ impl Drop for Turn<'_> {
         *lock(&self.0.free) += 1;
         self.0.changed.notify_one();
     }
+}
+
+/// Has the calling thread run where others of this machine need no processor. Elsewhere than on Linux, priorities are
+/// those of whole processes.
+fn lower_priority() {
+    // Without it, queries are as fast and updates slower.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(NICE);
 }
 
 /// Seconds and milliseconds of this machine's clock: milliseconds since 1970.
@@ -211,8 +236,10 @@ impl Source {
                 ..Limits::default()
             };
             let token_file = || lock(&latest).token_file.clone();
-            http::serve(stream, &limits, &token_file, &mut |request| {
-                answering.answer(request)
+            // Updates come first.
+            lower_priority();
+            http::serve(stream, &limits, &token_file, &mut |request, client| {
+                answering.answer(request, client)
             });
         })?;
         Ok(Self {

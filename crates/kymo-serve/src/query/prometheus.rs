@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use kymo_promql::{
@@ -13,8 +13,9 @@ use kymo_text::Line;
 
 use super::catalog::SeriesEntry;
 use super::databases::Databases;
+use super::deadline::Deadline;
 use super::{Queries, json_strings, now, status};
-use crate::http::{HttpAnswer, HttpRequest};
+use crate::http::{Client, HttpAnswer, HttpRequest};
 
 /// Parameters `match[]` of a request: each may be as large as a query.
 const MOST_MATCHES: usize = 100;
@@ -78,8 +79,17 @@ impl From<QueryError> for Failure {
 type Answered = Result<(Vec<u8>, Vec<String>), Failure>;
 
 /// Answers what is asked below `/api/v1/`.
-pub(super) fn answer(queries: &Queries, name: &str, request: &HttpRequest) -> HttpAnswer {
-    let api = Api { queries, request };
+pub(super) fn answer(
+    queries: &Queries,
+    name: &str,
+    request: &HttpRequest,
+    client: &dyn Client,
+) -> HttpAnswer {
+    let api = Api {
+        queries,
+        request,
+        client,
+    };
     let plain = |data: &[u8]| Ok((data.to_vec(), Vec::new()));
     let answered = match name {
         "query" => api.query(),
@@ -127,6 +137,7 @@ pub(super) fn answer(queries: &Queries, name: &str, request: &HttpRequest) -> Ht
 struct Api<'a> {
     queries: &'a Queries,
     request: &'a HttpRequest,
+    client: &'a dyn Client,
 }
 
 impl Api<'_> {
@@ -237,24 +248,29 @@ impl Api<'_> {
     }
 
     /// When the answer has to be there: after the time that the configuration says, or the request, if that is less.
-    fn deadline(&self) -> Result<Instant, Failure> {
+    fn deadline(&self) -> Result<Deadline<'_>, Failure> {
         let mut timeout = self.queries.options.timeout;
         if let Some(text) = self.request.get("timeout").filter(|it| !it.is_empty()) {
             let millis = parse_duration(text).map_err(|it| Failure::parameter("timeout", it))?;
             let millis = u64::try_from(millis).unwrap_or(0);
             timeout = timeout.min(Duration::from_millis(millis));
         }
-        Ok(Instant::now() + timeout)
+        Ok(Deadline::after(timeout, self.client))
     }
 
-    fn evaluate(&self, expression: &Expression, time: QueryTime, deadline: Instant) -> Answered {
+    fn evaluate(
+        &self,
+        expression: &Expression,
+        time: QueryTime,
+        deadline: Deadline<'_>,
+    ) -> Answered {
         let Some(_turn) = self.queries.turn(deadline) else {
             return Err(Failure::timeout("query timed out in query queue"));
         };
         let source = Databases::new(&self.queries.store, &self.queries.catalog, deadline);
         let limits = Limits {
             samples: self.queries.options.most_samples as u64,
-            deadline: Some(deadline),
+            deadline: Some(deadline.end),
         };
         let Evaluated {
             answer,

@@ -32,7 +32,7 @@ pub(super) fn flags(options: &Options) -> Vec<u8> {
     let text = format!(
         "{{\"query.lookback-delta\":\"5m\",\"query.max-concurrency\":\"{}\",\"query.max-samples\":\"{}\",\
          \"query.timeout\":\"{}s\"}}",
-        options.concurrent,
+        options.computed_at_once(),
         options.most_samples,
         options.timeout.as_secs()
     );

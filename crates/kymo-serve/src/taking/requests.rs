@@ -36,7 +36,7 @@ pub(super) fn serve(shared: &Arc<Shared>, protocol: Protocol, stream: Stream) {
         let (options, _) = shared.options();
         options.http(protocol)?.listen.token_file.clone()
     };
-    http::serve(stream, &limits, &token_file, &mut |request| {
+    http::serve(stream, &limits, &token_file, &mut |request, _| {
         answer(&request, protocol, listen, &mut session)
     });
 }

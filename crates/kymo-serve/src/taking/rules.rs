@@ -8,6 +8,7 @@ use kymo_promql::{Labels, Matchers, NAME};
 use kymo_rrd::Time;
 use kymo_rrd::engine::{DefineError, Definition, Smoothing};
 use kymo_rrd::model::Reading;
+use regex::{Regex, RegexBuilder};
 
 use super::Protocol;
 use super::template::Template;
@@ -18,6 +19,8 @@ pub const LONGEST_STEP: u64 = 31_622_400;
 const MOST_ARCHIVES: usize = 32;
 /// Rows of all archives together.
 const MOST_ROWS: u64 = 1 << 25;
+/// The largest pattern, in bytes when it is compiled.
+const MOST_PATTERN: usize = 1 << 20;
 /// The name of a data source.
 pub const SOURCE: &str = "value";
 
@@ -28,6 +31,7 @@ pub struct Selector {
     pub protocols: Vec<Protocol>,
     /// What the configuration says.
     text: Vec<(&'static str, String)>,
+    patterns: Vec<Regex>,
     matchers: Vec<Matchers>,
 }
 
@@ -44,10 +48,16 @@ impl Selector {
     ///
     /// What is wrong with it.
     pub fn add_pattern(&mut self, pattern: &str) -> Result<(), String> {
-        let quoted = format!(".*(?:{pattern}).*")
-            .replace('\\', "\\\\")
-            .replace('"', "\\\"");
-        self.add(&format!("{{{NAME}=~\"{quoted}\"}}"))?;
+        let compiled = RegexBuilder::new(pattern).size_limit(MOST_PATTERN).build();
+        let compiled = compiled.map_err(|error| match error {
+            regex::Error::Syntax(_) => {
+                format!(
+                    "found `{pattern}`, expected a regular expression such as `^servers[.].*[.]cpu`"
+                )
+            }
+            error => error.to_string(),
+        })?;
+        self.patterns.push(compiled);
         self.text.push(("pattern", pattern.to_owned()));
         Ok(())
     }
@@ -58,16 +68,11 @@ impl Selector {
     ///
     /// What is wrong with it.
     pub fn add_match(&mut self, selector: &str) -> Result<(), String> {
-        self.add(selector).map_err(|problem| {
+        let matchers = Matchers::parse(selector).map_err(|problem| {
             format!("{problem}; `match` is a selector such as `{{job=\"node\"}}`, `pattern` a regular expression")
         })?;
-        self.text.push(("match", selector.to_owned()));
-        Ok(())
-    }
-
-    fn add(&mut self, selector: &str) -> Result<(), String> {
-        let matchers = Matchers::parse(selector).map_err(|error| error.to_string())?;
         self.matchers.push(matchers);
+        self.text.push(("match", selector.to_owned()));
         Ok(())
     }
 
@@ -82,7 +87,9 @@ impl Selector {
 
     /// Whether it is for a series of some protocol.
     pub(crate) fn selects(&self, labels: &Labels) -> bool {
-        self.matchers.iter().all(|it| it.matches(labels))
+        let name = labels.name();
+        self.patterns.iter().all(|it| it.is_match(name))
+            && self.matchers.iter().all(|it| it.matches(labels))
     }
 }
 
@@ -534,7 +541,13 @@ mod tests {
             (found.storage_rule.as_str(), found.profile.step),
             ("minutes", 60)
         );
-        assert!(servers.add_pattern("(").is_err());
+        // What Graphite's last rule says.
+        let mut all = Selector::default();
+        all.add_pattern(".*").unwrap();
+        let series = Labels::new([(NAME, "a")]);
+        assert!(all.selects(&series) && !servers.selects(&series));
+        let problem = servers.add_pattern("*").unwrap_err();
+        assert!(problem.starts_with("found `*`, expected a regular expression"));
         assert!(servers.add_match("1 + 1").is_err());
     }
 
