@@ -111,7 +111,15 @@ pub(crate) fn latency(
         events: args.start.clone().zip(args.end.clone()),
         pair_by: args.pair_by.clone().unwrap_or_default(),
         tracks: args.common.tracks.by(),
-        worst: top.unwrap_or(args.worst as usize),
+        worst: match (top, args.worst) {
+            (Some(_), Some(_)) => {
+                let problem = "error: `--top` and `--worst` both limit the list of the longest latencies\n\
+                               hint: `--by` makes groups, which `--top` limits";
+                return Err(Failure::Usage(problem.to_owned()));
+            }
+            (Some(top), None) => top,
+            (None, worst) => worst.unwrap_or(5) as usize,
+        },
     };
     let breakdown = BreakdownArgs::new(&args.grouping, args.common.json);
     let written = Written::new(&breakdown);
@@ -525,7 +533,12 @@ fn analyse_asked<T>(
     } else {
         refuse_wrapped(&input.paths)?;
         await_recordings(input, terminal);
-        inputs = crate::open::inputs(input, strict, terminal)?;
+        let opening = crate::open::Asked {
+            strict,
+            waits: true,
+            ..Default::default()
+        };
+        inputs = crate::open::inputs_with(input, opening, terminal)?;
         refuse_sorted(&inputs.recordings)?;
         wanted = Wanted::new(asked.selection, inputs.gmt);
         GrowingFeed::files(&input.paths, &mut inputs, &wanted, terminal)

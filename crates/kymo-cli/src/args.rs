@@ -250,6 +250,10 @@ pub(crate) struct Print {
     )]
     pub(crate) names: Vec<String>,
 
+    /// Show values of enumerations that have no label as the labels of their bits. (pretty)
+    #[arg(long, help_heading = "Output")]
+    pub(crate) enum_flags: bool,
+
     /// Which facts of the recording, the trace and the event class are shown: recording, trace,
     /// trace:hostname, trace:domain, trace:procname, trace:vpid, loglevel, emf, callsite, all. (pretty)
     ///
@@ -347,7 +351,7 @@ pub(crate) struct Print {
         long,
         value_name = "time|name|FIELD[,...]",
         value_parser = parse_columns,
-        conflicts_with_all = ["format", "before", "after", "follow", "names", "fields", "clock_cycles", "no_delta"],
+        conflicts_with_all = ["format", "before", "after", "follow", "names", "enum_flags", "fields", "clock_cycles", "no_delta"],
         help_heading = "Output"
     )]
     pub(crate) columns: Option<FieldNames>,

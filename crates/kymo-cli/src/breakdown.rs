@@ -137,8 +137,12 @@ impl<'a> BreakdownArgs<'a> {
             "perfetto-trace",
         ];
         if !known.contains(&ending(Some(path))) {
+            let known = match self.all {
+                true => "`--all` writes .csv and .jsonl",
+                false => "`--every` writes .csv, .jsonl, .rrd and .pftrace",
+            };
             return Err(Failure::Usage(format!(
-                "error: unknown ending of `{}`: --every writes .csv, .jsonl, .rrd and .pftrace, --all .csv and .jsonl",
+                "error: unknown ending of `{}`\nhint: {known}",
                 path.display()
             )));
         }

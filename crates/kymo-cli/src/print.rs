@@ -39,11 +39,15 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
     }
     match args.format {
         Format::Pretty => {
+            let names = pretty::Names::parse(&args::joined(&args.names)).unwrap_or_default();
             let options = pretty::Options {
                 wall: WallOptions::default(),
                 cycles: args.clock_cycles,
                 delta: !args.no_delta,
-                names: pretty::Names::parse(&args::joined(&args.names)).unwrap_or_default(),
+                names: pretty::Names {
+                    enum_flags: args.enum_flags,
+                    ..names
+                },
                 fields: pretty::Fields::parse(&args::joined(&args.fields)).unwrap_or_default(),
                 colors: palette(args.color),
             };
@@ -112,6 +116,7 @@ fn opened(args: &Print, terminal: &Terminal) -> Result<(Inputs, WallOptions), Fa
     refuse_options_of_others(args)?;
     let asked = Asked {
         strict: args.work.strict,
+        waits: args.follow,
         ..Asked::default()
     };
     if args.follow {
@@ -288,6 +293,7 @@ fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
         ("--times", args.times != args::Times::Number, &[Json, Csv]),
         ("--details", !args.details.is_empty(), &[Details]),
         ("--names", !args.names.is_empty(), &[Pretty]),
+        ("--enum-flags", args.enum_flags, &[Pretty]),
         ("--fields", !args.fields.is_empty(), &[Pretty]),
         // Scripts that want no colours say so whatever they print.
         ("--color", args.color == Color::Always, &[Pretty]),

@@ -90,6 +90,10 @@ fn explain(error: &clap::Error, words: &[OsString], command: &Called) -> Option<
                 first(ContextKind::SuggestedArg),
                 text(ContextKind::SuggestedSubcommand),
             ) {
+                // What latencies have as an option.
+                _ if argument == "--all" && command.name == "kymo values" => {
+                    "`kymo print --columns time,FIELD` prints every value".to_string()
+                }
                 (Some(meant), _) => format!("did you mean `{meant}`?"),
                 (_, Some(subcommand)) => {
                     format!("`{subcommand}` has this option: write it behind `{subcommand}`")

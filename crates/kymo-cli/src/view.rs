@@ -142,6 +142,7 @@ const ASKED: Asked = Asked {
     indexes: false,
     cut_metadata: true,
     sorted: false,
+    waits: false,
     so_far: false,
 };
 

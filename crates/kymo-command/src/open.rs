@@ -38,6 +38,8 @@ pub struct Asked {
     pub sorted: bool,
     /// Whether of sessions of LTTng live only what has come so far is wanted.
     pub so_far: bool,
+    /// Whether recordings are waited for in directories that have none.
+    pub waits: bool,
 }
 
 /// How recordings are opened.
@@ -261,11 +263,21 @@ pub(crate) fn opened_inputs(
     let watched = Watched::new(&input.paths, &open_options(input, asked, hint), &opened);
     let Opened {
         recordings,
-        errors,
+        mut errors,
         warnings,
         notes,
         ..
     } = opened;
+    if asked.waits && !recordings.is_empty() {
+        errors.retain(|error| match error {
+            Error::NothingFound { path, .. } => {
+                let path = path.display();
+                terminal.warning(format_args!("no recording is in `{path}` so far"));
+                false
+            }
+            _ => true,
+        });
+    }
     for error in &errors {
         report_error(error, terminal);
     }

@@ -70,6 +70,11 @@ impl<'a> Entries<'a> {
         Self { bytes, order }
     }
 
+    /// Their bytes, and what is left of an event at the end.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.bytes.len() / ENTRY_SIZE

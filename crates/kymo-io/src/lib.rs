@@ -63,7 +63,13 @@ pub use temporary::{RemovedTemporaries, Temporaries, before_temporaries, remove_
 pub use threads::{in_order, in_threads};
 pub use tree::{OpenRemote, RemoteTree, STANDARD_INPUT, Tree, set_remote};
 #[cfg(target_os = "linux")]
-pub use truncated::{survive_truncation, take_truncated};
+pub use truncated::{is_cut_off, survive_truncation, take_truncated};
 pub use walk::{Entry, EntryKind, absolute, list};
 #[cfg(not(target_family = "wasm"))]
 pub use words::SharedWords;
+
+/// Whether some of these bytes were cut off from their file: on this system, the process ends then.
+#[cfg(not(target_os = "linux"))]
+pub fn is_cut_off(_bytes: &[u8]) -> bool {
+    false
+}

@@ -13,7 +13,8 @@
 //! * The handler uses atomic numbers, `mmap`, `sigaction` and `errno`, which may be used in handlers of signals; it
 //!   takes no lock and no memory. What it reads are statics, and the action of before, which is never freed.
 //! * The rest of the page in which a file ends raises nothing, and reads as zeros: files that have become shorter are
-//!   found by their length, when they were read.
+//!   found by their length, when they were read. [`is_cut_off`] asks about a part of a file, so that nothing is made of
+//!   such zeros.
 //! * A SIGBUS for any other reason gets the action that was there before: it is restored, and the instruction repeated.
 #![allow(unsafe_code)]
 
@@ -37,6 +38,8 @@ struct Place {
     /// Zero if the place is free.
     begin: AtomicUsize,
     length: AtomicUsize,
+    /// The first address that was replaced.
+    gone: AtomicUsize,
     is_truncated: AtomicBool,
 }
 
@@ -45,6 +48,7 @@ static PLACES: [Place; MOST] = [const {
     Place {
         begin: AtomicUsize::new(0),
         length: AtomicUsize::new(0),
+        gone: AtomicUsize::new(usize::MAX),
         is_truncated: AtomicBool::new(false),
     }
 }; MOST];
@@ -52,6 +56,8 @@ static PLACES: [Place; MOST] = [const {
 /// Places below this one may be in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
 static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+/// Whether pages of any mapping were replaced.
+static WAS_TRUNCATED: AtomicBool = AtomicBool::new(false);
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 /// What SIGBUS did before.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
@@ -119,6 +125,7 @@ impl Registered {
         registry.files[place] = file;
         let of = &PLACES[place];
         of.is_truncated.store(false, Relaxed);
+        of.gone.store(usize::MAX, Relaxed);
         of.length.store(bytes.len(), Relaxed);
         of.begin.store(bytes.as_ptr() as usize, Release);
         USED.fetch_max(place + 1, Release);
@@ -211,7 +218,9 @@ unsafe fn replace(address: usize) -> bool {
                 0,
             )
         };
+        of.gone.fetch_min(from, Release);
         of.is_truncated.store(true, Release);
+        WAS_TRUNCATED.store(true, Release);
         return mapped != libc::MAP_FAILED;
     }
     false
@@ -236,6 +245,33 @@ pub fn take_truncated() -> Vec<PathBuf> {
     found.into_iter().collect()
 }
 
+/// Whether some of these bytes, which may be of a mapped file, were cut off from the file: then they were read as zeros.
+pub fn is_cut_off(bytes: &[u8]) -> bool {
+    let Some(last) = bytes.last().filter(|_| IS_INSTALLED.load(Relaxed)) else {
+        return false;
+    };
+    // If the file ends in a page before that of the last byte, looking at it finds that out. Else the last byte is zero,
+    // and the length of the file shows it.
+    // SAFETY: it is a valid reference; the byte has to be read, whatever the compiler knows of it.
+    let last = unsafe { std::ptr::from_ref(last).read_volatile() };
+    if last != 0 && !WAS_TRUNCATED.load(Acquire) {
+        return false;
+    }
+    let address = bytes.as_ptr() as usize;
+    let end = address + bytes.len();
+    let registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut places = PLACES.iter().zip(&registry.files);
+    let found = places.find_map(|(of, file)| {
+        let begin = of.begin.load(Acquire);
+        let is_it = begin != 0 && begin <= address && end <= begin + of.length.load(Relaxed);
+        is_it.then_some((of, begin, file))
+    });
+    found.is_some_and(|(of, begin, file)| {
+        let is_shorter = |file: &MappedFile| file.is_shorter(end - begin);
+        of.gone.load(Acquire) < end || last == 0 && file.as_ref().is_some_and(is_shorter)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::OpenOptions;
@@ -258,7 +294,11 @@ mod tests {
         std::fs::write(&path, vec![7; length]).unwrap();
         let bytes = Bytes::open(&path, Access::Random).unwrap();
         assert_eq!((bytes[length - 1], named()), (7, false));
+        assert!(!is_cut_off(&bytes));
         resize(5000);
+        assert!(!is_cut_off(&bytes[..4999]) && !is_cut_off(&bytes[100..5000]));
+        assert!(is_cut_off(&bytes[..5001]), "in the page that is left");
+        assert!(is_cut_off(&bytes[..30 << 10]) && !is_cut_off(&bytes[..5000]));
         let expected = |at: usize| u8::from(at < 5000) * 7;
         // From the end, so that each page is found gone by itself.
         for at in (0..length).rev().step_by(512) {

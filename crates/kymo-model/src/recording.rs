@@ -191,6 +191,12 @@ pub trait Recording: Send + Sync {
         &[]
     }
 
+    /// The name of the track with a number, which is the value of the key of a [`TrackRule::Field`]; `None` unless the
+    /// metadata have a name for every number. Then names in rows need not be looked at.
+    fn track_name(&self, _number: u64) -> Option<String> {
+        None
+    }
+
     /// How the tracks of the rows of an event class are found.
     fn track_rule(&self, _class: usize) -> TrackRule {
         TrackRule::default()

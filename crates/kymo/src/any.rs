@@ -212,6 +212,10 @@ impl Recording for AnyRecording {
         each!(self, of => of.tracks())
     }
 
+    fn track_name(&self, number: u64) -> Option<String> {
+        each!(self, of => of.track_name(number))
+    }
+
     fn track_rule(&self, class: usize) -> TrackRule {
         each!(self, of => of.track_rule(class))
     }

@@ -193,15 +193,14 @@ pub(crate) struct Latency {
     #[arg(long, value_name = "track|FIELD[,FIELD]...", value_parser = parse_pair_by)]
     pub(crate) pair_by: Option<PairBy>,
 
-    /// List the N longest latencies with their times.
+    /// List the N longest latencies with their times [default: 5].
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 5,
         value_parser = clap::value_parser!(u32).range(..=100_000),
         conflicts_with_all = ["every", "all"]
     )]
-    pub(crate) worst: u32,
+    pub(crate) worst: Option<u32>,
 
     #[command(flatten)]
     pub(crate) common: Analysis,

@@ -2,26 +2,32 @@
 
 use std::cell::RefCell;
 
-use kymo_model::{Chunk, Cursor, Event, EventClass, Fault, Visitor};
+use kymo_model::{
+    BlockQuery, Chunk, Cursor, Event, EventBlock, EventClass, EventVisitor, Fault, Visitor,
+};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
 use super::classes::{DatumText, OTHER_CODES, field};
 use super::{CHUNK, ENTRY_BITS, Log, Recording};
-use crate::definitions::{InFile, Reference};
+use crate::definitions::InFile;
 use crate::entries::{Entries, Entry};
 use crate::format::{MOST_TEXT, bad_offset, write};
 
 /// Walks the events of a chunk.
 pub struct LogCursor<'a> {
-    of: &'a Recording,
-    log: &'a Log,
-    entries: Entries<'a>,
+    pub(super) of: &'a Recording,
+    pub(super) log: &'a Log,
+    pub(super) entries: Entries<'a>,
     names: InFile<'a>,
+    /// The bytes in which fields have places: those of the chunk, or of all events if they are not in the order of time.
+    places: &'a [u8],
+    /// The position of the first event in them.
+    pub(super) first_position: usize,
     /// The first event of the chunk.
-    first: usize,
-    next: usize,
-    end: usize,
+    pub(super) first: usize,
+    pub(super) next: usize,
+    pub(super) end: usize,
     /// Texts are made here.
     room: RefCell<Line>,
 }
@@ -31,7 +37,13 @@ impl<'a> LogCursor<'a> {
         let log = &of.logs[chunk.stream];
         let entries = of.entries(log);
         let first = chunk.number.saturating_mul(CHUNK);
+        let (places, first_position) = match log.order {
+            None => (entries.slice(first, CHUNK).bytes(), first),
+            Some(_) => (entries.bytes(), 0),
+        };
         Self {
+            places,
+            first_position,
             of,
             log,
             entries,
@@ -40,6 +52,20 @@ impl<'a> LogCursor<'a> {
             next: first,
             end: entries.len().min(first.saturating_add(CHUNK)),
             room: RefCell::new(Line::new()),
+        }
+    }
+
+    /// The event at a place in the order of time.
+    #[inline]
+    pub(super) fn event(&self, place: usize, entry: Entry) -> LogEvent<'_, 'a> {
+        // Codes beyond those that have classes are of the last one.
+        let class = self.of.definitions.event_at.get(entry.code);
+        let class = class.map_or(self.of.classes.len() - 1, |class| class as usize);
+        LogEvent {
+            of: self,
+            entry,
+            class,
+            number: (place - self.first) as u64,
         }
     }
 }
@@ -60,15 +86,21 @@ impl<'c> Cursor for LogCursor<'c> {
         let Some(entry) = self.log.entry(self.entries, place) else {
             return Ok(None);
         };
-        // Codes beyond those that have classes are of the last one.
-        let class = self.of.definitions.event_at.get(entry.code);
-        let class = class.map_or(self.of.classes.len() - 1, |class| class as usize);
-        Ok(Some(LogEvent {
-            of: self,
-            entry,
-            class,
-            number: (place - self.first) as u64,
-        }))
+        Ok(Some(self.event(place, entry)))
+    }
+
+    fn walk_block<V: EventVisitor>(
+        &mut self,
+        query: &BlockQuery<'_>,
+        most: usize,
+        block: &mut EventBlock,
+        visitor: &mut V,
+    ) -> Result<bool, Fault> {
+        self.walk(query, most, block, visitor)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.places
     }
 }
 
@@ -88,18 +120,13 @@ impl LogEvent<'_, '_> {
 
     fn track_name<V: Visitor>(&self, visitor: &mut V) {
         let of = self.of.of;
-        let mut names = self.of.names;
-        let mut name = &Reference::None;
-        if let Some(track) = of.definitions.track(self.entry.track) {
-            if let Some(text) = track.constant(names.bytes) {
-                return visitor.text(field::TRACK_NAME, text);
-            }
-            names.strings = names.bytes.get(track.strings.clone()).unwrap_or_default();
-            name = &track.name;
+        let known = of.definitions.track(self.entry.track);
+        if let Some(text) = known.and_then(|track| track.constant(&of.bytes)) {
+            return visitor.text(field::TRACK_NAME, text);
         }
         let mut room = self.of.room.borrow_mut();
         room.clear();
-        names.write_name(name, b"%d", self.entry.track, &mut room, MOST_TEXT);
+        of.write_track_name(self.entry.track, &mut room);
         visitor.text(field::TRACK_NAME, room.as_bytes());
     }
 

@@ -9,6 +9,7 @@
 //! `E` and its code. Each event has the fields `track` and `track_name` (in the common context),
 //! `datum` and `text`: what the format of the definition makes of the datum (in the payload).
 
+mod block;
 pub(crate) mod classes;
 mod cursor;
 mod refresh;
@@ -22,9 +23,10 @@ use std::sync::Arc;
 
 use kymo_io::{Bytes, Watch};
 use kymo_machine::ByteOrder;
+use kymo_model::batch::{self, Layout, Number};
 use kymo_model::{
-    Chunk, EventClass, Fault, FaultCode, FaultReport, Format, RefreshError, Refreshed, Schema,
-    Shift, ShiftError, StreamInfo, Tally,
+    Chunk, EventClass, Fault, FaultCode, FaultReport, FieldId, Format, RefreshError, Refreshed,
+    Schema, Shift, ShiftError, StreamInfo, Tally,
 };
 use kymo_text::Line;
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin, Timestamp};
@@ -37,7 +39,7 @@ use crate::clock::{ClockChoice, Place, Rate};
 use crate::definitions::{Definitions, EventDefinition, EventSection, InFile, Reference};
 use crate::entries::{ENTRY_SIZE, Entries, Entry};
 use crate::file::{self, File, Finding, Header, Section};
-use crate::format::string_of;
+use crate::format::{MOST_TEXT, string_of};
 use crate::points::PointDefinitions;
 use crate::probe::is_gist;
 
@@ -423,6 +425,15 @@ impl Recording {
         }
     }
 
+    /// Appends the name of a track, which shows its number if it has no other.
+    fn write_track_name(&self, track: u32, out: &mut Line) {
+        let known = self.definitions.track(track);
+        let strings = known.map_or(&(0..0), |track| &track.strings);
+        let name = known.map_or(&Reference::None, |track| &track.name);
+        self.names(strings)
+            .write_name(name, b"%d", track, out, MOST_TEXT);
+    }
+
     fn entries(&self, log: &Log) -> Entries<'_> {
         let bytes = self.bytes.get(log.section.entries.clone());
         Entries::new(bytes.unwrap_or_default(), self.byte_order())
@@ -489,6 +500,32 @@ impl kymo_model::Recording for Recording {
 
     fn track_rule(&self, _class: usize) -> kymo_model::TrackRule {
         classes::TRACKS
+    }
+
+    fn track_name(&self, number: u64) -> Option<String> {
+        // Numbers of tracks have 32 bits.
+        let mut name = Line::new();
+        self.write_track_name(number as u32, &mut name);
+        Some(String::from_utf8_lossy(name.as_bytes()).into_owned())
+    }
+
+    fn place(&self, _class: usize, of: FieldId) -> Option<batch::Place> {
+        let offset = match of {
+            field::TRACK => 8,
+            field::CODE => 12,
+            field::DATUM => 16,
+            _ => return None,
+        };
+        let number = match self.byte_order() {
+            ByteOrder::Big => Number::U32Be,
+            ByteOrder::Little => Number::U32Le,
+        };
+        Some(batch::Place {
+            base: 0,
+            mask: 0,
+            offset,
+            layout: Layout::Number(number),
+        })
     }
 
     fn shift(&mut self, shift: Shift) -> Result<(), ShiftError> {

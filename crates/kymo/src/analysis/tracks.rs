@@ -7,7 +7,7 @@ use kymo_model::Recording;
 
 use super::switch::Switch;
 use crate::filter::FieldNames;
-use crate::tracks::{Key, TrackKey, TrackTable};
+use crate::tracks::{Key, TrackKey, TrackTable, known_track_name};
 
 /// What makes a track.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -107,9 +107,7 @@ fn own_name<R: Recording>(of: &R, key: &Key) -> (Option<u64>, String) {
     };
     let name = match key.parts() {
         [_, Key::Text(name)] => String::from_utf8_lossy(name).into_owned(),
-        _ => number
-            .and_then(|number| of.tracks().get(usize::try_from(number).ok()?))
-            .map_or_else(String::new, |track| track.name.to_string()),
+        _ => number.map_or_else(String::new, |number| known_track_name(of, number)),
     };
     let name = match name.is_empty() {
         true => number.map_or_else(|| "-".to_string(), |number| number.to_string()),

@@ -9,7 +9,9 @@ use super::is_plain;
 use super::losses::{Loss, Losses};
 use crate::AnyRecording;
 use crate::pipeline::{Row, Values};
-use crate::tracks::{Edge, Key, OTHERS, RowKey, TrackSource, TrackTable, text_of};
+use crate::tracks::{
+    Edge, Key, OTHERS, RowKey, TrackSource, TrackTable, known_track_name, text_of,
+};
 
 /// At most this many tracks are distinguished by a field; a hostile one has a value for each event.
 const MOST_TRACKS: usize = 100_000;
@@ -396,10 +398,7 @@ impl<'m> Timeline<'m> {
                 let value = row.values.first(&fields[0]);
                 let name = match (fields.get(1), value) {
                     (Some(name), _) => text_of(row.values.first(name)),
-                    (None, Value::Uint(position)) => {
-                        let track = recording_of.tracks().get(position as usize);
-                        track.map_or_else(String::new, |track| track.name.to_string())
-                    }
+                    (None, Value::Uint(number)) => known_track_name(recording_of, number),
                     (None, _) => String::new(),
                 };
                 self.track_of_value(value, name)

@@ -331,6 +331,19 @@ impl<'r> Jobs<'r> {
         });
         batch.rows = worker_state.renderer.take_rows();
         let block = &mut worker_state.block;
+        if each_cursor!(&cursor, cursor => kymo_io::is_cut_off(cursor.bytes())) {
+            // What was decoded may be of zeros. The program reports the file.
+            block.clear();
+            return (
+                Batch {
+                    chunk: job.chunk,
+                    first: batch.first,
+                    last: true,
+                    ..Batch::default()
+                },
+                None,
+            );
+        }
         if !block.is_empty() {
             batch.rows.numbers = std::mem::take(&mut block.numbers);
         }

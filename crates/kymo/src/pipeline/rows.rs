@@ -101,13 +101,18 @@ impl<'a> Values<'a> {
     /// The value of the first of some columns that has one.
     #[inline]
     pub(crate) fn first(&self, columns: &Range<usize>) -> Value<'a> {
-        for column in columns.clone() {
-            match self.get(column) {
-                Value::Missing => {}
-                value => return value,
-            }
+        match columns.len() {
+            0 => Value::Missing,
+            1 => self.get(columns.start),
+            _ => self.first_of_several(columns.clone()),
         }
-        Value::Missing
+    }
+
+    #[inline(never)]
+    fn first_of_several(&self, columns: Range<usize>) -> Value<'a> {
+        let mut values = columns.map(|column| self.get(column));
+        let found = values.find(|value| *value != Value::Missing);
+        found.unwrap_or(Value::Missing)
     }
 
     /// The value of a column, or a missing value if there is no such column.

@@ -22,4 +22,5 @@ pub(crate) use plan::{
     TrackSource,
 };
 pub(crate) use table::{TrackKey, TrackTable};
+pub(crate) use value::known_track_name;
 pub use value::text_of;

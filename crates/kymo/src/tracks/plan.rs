@@ -81,7 +81,8 @@ pub(crate) enum TrackSource {
     /// That of the stream.
     #[default]
     Stream,
-    /// One of the recording's own: its number and, unless [`Recording::tracks`] has it, its name.
+    /// One of the recording's own: its number and, unless [`Recording::tracks`] or [`Recording::track_name`] has it,
+    /// its name.
     Own(FieldColumns),
     /// The values of fields.
     Fields(FieldColumns),
@@ -376,6 +377,7 @@ fn named_track(class: &EventClass) -> Option<Vec<FieldId>> {
 fn own_track(of: &AnyRecording, class: usize) -> Option<Vec<FieldId>> {
     match of.track_rule(class) {
         TrackRule::Position(position) => Some(vec![position]),
+        TrackRule::Field { key, name: Some(_) } if of.track_name(0).is_some() => Some(vec![key]),
         TrackRule::Field {
             key,
             name: Some(name),

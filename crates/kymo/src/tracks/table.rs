@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 use std::ops::Range;
 
-use kymo_model::Recording;
+use kymo_model::{Recording, Value};
 
 use super::intern::{Interner, OTHERS};
 use super::key::{Key, RowKey};
@@ -26,12 +26,17 @@ pub(crate) enum TrackKey {
     Series(u32, u32, u32, Option<u32>),
 }
 
+/// Own tracks whose number is less are found in an array.
+const SMALL: usize = 1 << 12;
+
 /// Numbers tracks as they come; of very many the later ones are one.
 #[derive(Debug)]
 pub(crate) struct TrackTable {
     known: Interner<TrackKey>,
     /// By recording and stream, the track of its last row: often it is that of the next.
     last: Vec<Vec<u32>>,
+    /// By recording, its own tracks that have a small number and nothing else; [`OTHERS`] of those not met.
+    small: Vec<Vec<u32>>,
 }
 
 impl TrackTable {
@@ -40,12 +45,14 @@ impl TrackTable {
         Self {
             known: Interner::default(),
             last: streams.collect(),
+            small: vec![Vec::new(); recordings.len()],
         }
     }
 
     /// Recordings and streams were added; those that were there before keep their positions.
     pub(crate) fn grow<R: Recording>(&mut self, recordings: &[R]) {
         self.last.resize_with(recordings.len(), Vec::new);
+        self.small.resize_with(recordings.len(), Vec::new);
         for (last, of) in self.last.iter_mut().zip(recordings) {
             last.resize(of.streams().len(), OTHERS);
         }
@@ -57,6 +64,7 @@ impl TrackTable {
         StreamTracks {
             known: &mut self.known,
             last: &mut self.last[recording][stream],
+            small: &mut self.small[recording],
             recording,
             stream,
         }
@@ -92,6 +100,7 @@ impl TrackTable {
 pub(crate) struct StreamTracks<'t> {
     known: &'t mut Interner<TrackKey>,
     last: &'t mut u32,
+    small: &'t mut Vec<u32>,
     recording: usize,
     stream: usize,
 }
@@ -100,6 +109,16 @@ impl StreamTracks<'_> {
     /// The track of a row.
     #[inline]
     pub(crate) fn number(&mut self, source: &TrackSource, values: Values<'_>) -> u32 {
+        if let TrackSource::Own(fields) = source
+            && let [field] = &**fields
+            && let Value::Uint(small) = values.first(field)
+            && small < SMALL as u64
+        {
+            return match self.small.get(small as usize) {
+                Some(&track) if track != OTHERS => track,
+                _ => self.find_small(small as usize, RowKey { values, fields }),
+            };
+        }
         let last = *self.last;
         let known = self.known.key(last);
         let row = |fields| RowKey { values, fields };
@@ -130,6 +149,16 @@ impl StreamTracks<'_> {
             _ => *self.last = self.find(Some(self.recording), row),
         }
         *self.last
+    }
+
+    #[cold]
+    fn find_small(&mut self, small: usize, row: RowKey<'_>) -> u32 {
+        let track = self.find(Some(self.recording), row);
+        if small >= self.small.len() {
+            self.small.resize(small + 1, OTHERS);
+        }
+        self.small[small] = track;
+        track
     }
 
     #[cold]
@@ -219,5 +248,14 @@ mod tests {
         assert_eq!(tracks.key(2), Some(&TrackKey::Own(1, name.clone())));
         assert_eq!(tracks.key(3), Some(&TrackKey::Fields(name)));
         assert_eq!(tracks.key(OTHERS), None);
+        // Numbers alone.
+        let only = TrackSource::Own(Box::from([0..1]));
+        let mut number = |source: &TrackSource, recording| {
+            let values = Values::new(&columns, 0);
+            tracks.of_stream(recording, 0).number(source, values)
+        };
+        assert_eq!((number(&only, 0), number(&only, 1)), (6, 7));
+        assert_eq!((number(&only, 0), number(&only, 1)), (6, 7));
+        assert_eq!(tracks.key(6), Some(&TrackKey::Own(0, Key::Uint(7))));
     }
 }

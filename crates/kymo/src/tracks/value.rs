@@ -1,6 +1,6 @@
 //! Single values as names.
 
-use kymo_model::Value;
+use kymo_model::{Recording, Value};
 use kymo_text::Line;
 
 /// A value as text, for names; empty of what is none.
@@ -18,4 +18,12 @@ pub fn text_of(value: Value<'_>) -> String {
         Value::Blob(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
         Value::Missing | Value::Array(_) | Value::Compound => String::new(),
     }
+}
+
+/// The name that the metadata of a recording have for one of its own tracks; empty if there is none.
+pub(crate) fn known_track_name<R: Recording>(of: &R, number: u64) -> String {
+    let listed = || of.tracks().get(usize::try_from(number).ok()?);
+    of.track_name(number)
+        .or_else(|| listed().map(|track| track.name.to_string()))
+        .unwrap_or_default()
 }

@@ -89,8 +89,14 @@ impl<'a> FieldRenderer<'a> {
         match &plan.value {
             Value::Usual | Value::Flags(_) => decimal(self.line),
             Value::Based(based) => based.write(bits, self.line),
-            Value::Labeled(labels, based) => {
-                labels.write(bits, self.line);
+            Value::Labeled(labels, based) | Value::LabeledBits(labels, based, _) => {
+                let is_written = match &plan.value {
+                    Value::LabeledBits(_, _, of_bits) => of_bits.write(bits, self.line),
+                    _ => false,
+                };
+                if !is_written {
+                    labels.write(bits, self.line);
+                }
                 match based {
                     Some(based) => based.write(bits, self.line),
                     None => decimal(self.line),

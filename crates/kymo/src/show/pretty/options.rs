@@ -74,6 +74,8 @@ pub struct Names {
     pub scope: bool,
     /// Of what comes before the fields.
     pub header: bool,
+    /// Of the bits of a value that has no label of its own: the labels of each bit that is set.
+    pub enum_flags: bool,
 }
 
 impl Default for Names {
@@ -83,6 +85,7 @@ impl Default for Names {
             context: true,
             scope: false,
             header: false,
+            enum_flags: false,
         }
     }
 }
@@ -117,6 +120,7 @@ impl Names {
             context: shown("context"),
             scope: shown("scope"),
             header: shown("header"),
+            enum_flags: false,
         })
     }
 }

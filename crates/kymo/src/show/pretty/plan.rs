@@ -1,5 +1,7 @@
 //! What is written around the values of a class, worked out once.
 
+use std::sync::Arc;
+
 use kymo_model::{Base, FieldId, Kind, Schema, Scope};
 use kymo_text::{Line, Stamp, visible};
 
@@ -43,6 +45,8 @@ pub(super) enum Value {
     Based(Based),
     /// With labels before it.
     Labeled(Box<LabelText<Labels>>, Option<Based>),
+    /// With labels before it; if it has none, with those of its bits.
+    LabeledBits(Box<LabelText<Labels>>, Option<Based>, BitLabels),
     /// With the names of the bits that are set after it, by their order.
     Flags(Box<[(u64, Stamp)]>),
 }
@@ -91,25 +95,78 @@ impl Render for Labels {
     fn render(&self, labels: &[&str], line: &mut Line) {
         let Self(palette) = self;
         line.push(b"( ");
-        match labels {
-            [] => {
-                line.push(palette.unknown.as_bytes());
-                line.push(b"<unknown>");
-                line.push(palette.reset.as_bytes());
-            }
-            [label] => colored_string(label, palette, line),
-            [first, rest @ ..] => {
-                line.push(b"{ ");
-                colored_string(first, palette, line);
-                for label in rest {
-                    line.push(b", ");
-                    colored_string(label, palette, line);
-                }
-                line.push(b" }");
-            }
+        label_list(labels, palette, line);
+        container(palette, line);
+    }
+}
+
+fn container(palette: &Palette, line: &mut Line) {
+    line.push(b" : container = ");
+    line.push(palette.value.as_bytes());
+}
+
+fn label_list(labels: &[&str], palette: &Palette, line: &mut Line) {
+    match labels {
+        [] => {
+            line.push(palette.unknown.as_bytes());
+            line.push(b"<unknown>");
+            line.push(palette.reset.as_bytes());
         }
-        line.push(b" : container = ");
-        line.push(palette.value.as_bytes());
+        [label] => colored_string(label, palette, line),
+        [first, rest @ ..] => {
+            line.push(b"{ ");
+            colored_string(first, palette, line);
+            for label in rest {
+                line.push(b", ");
+                colored_string(label, palette, line);
+            }
+            line.push(b" }");
+        }
+    }
+}
+
+/// The labels of single bits.
+#[derive(Debug)]
+pub(super) struct BitLabels {
+    labels: Arc<kymo_model::Labels>,
+    palette: Palette,
+    /// The text of each bit, from the lowest one.
+    texts: Vec<Option<Stamp>>,
+}
+
+impl BitLabels {
+    fn new(labels: &Arc<kymo_model::Labels>, palette: &Palette) -> Self {
+        let text = |bit: u32| {
+            let value = 1 << bit;
+            let mappings = labels.mappings().iter();
+            let of = mappings.filter(|mapping| mapping.ranges.contains(&(value, value)));
+            let names: Vec<&str> = of.map(|mapping| &*mapping.label).collect();
+            let mut line = Line::new();
+            label_list(&names, palette, &mut line);
+            (!names.is_empty()).then(|| Stamp::new(line.as_bytes()))
+        };
+        Self {
+            labels: Arc::clone(labels),
+            palette: *palette,
+            texts: (0..u64::BITS).map(text).collect(),
+        }
+    }
+
+    /// Appends the labels of the bits of a value; returns whether it did: not if the value has a label of its own, or
+    /// one of its bits has none.
+    pub(super) fn write(&self, bits: u64, line: &mut Line) -> bool {
+        let is_set = |bit: &usize| bits >> bit & 1 != 0;
+        let set = || (0..self.texts.len()).filter(is_set);
+        let is_named = bits != 0 && set().all(|bit| self.texts[bit].is_some());
+        if !is_named || self.labels.of(bits).next().is_some() {
+            return false;
+        }
+        for (position, text) in set().filter_map(|bit| self.texts[bit].as_ref()).enumerate() {
+            line.push(if position == 0 { b"( " } else { b" | " });
+            line.stamp(text);
+        }
+        container(&self.palette, line);
+        true
     }
 }
 
@@ -175,14 +232,14 @@ impl Plan {
                     }
                 }
             }
-            let value = value(&field.kind, palette);
+            let value = value(&field.kind, names.enum_flags, palette);
             before.push(match &field.kind {
                 Kind::Struct => b"{",
                 Kind::Array { .. } => b"[",
                 Kind::Variant => b"{ ",
                 Kind::Optional => b"",
                 Kind::Blob => b"{ ",
-                _ if matches!(value, Value::Labeled(..)) => b"",
+                _ if matches!(value, Value::Labeled(..) | Value::LabeledBits(..)) => b"",
                 _ => palette.value.as_bytes(),
             });
             fields.push(FieldPlan {
@@ -195,7 +252,7 @@ impl Plan {
     }
 }
 
-fn value(kind: &Kind, palette: &Palette) -> Value {
+fn value(kind: &Kind, enum_flags: bool, palette: &Palette) -> Value {
     let (based, labels) = match kind {
         Kind::Uint { bits, base, labels } => (Based::new(*base, *bits, false), labels),
         Kind::Sint { bits, base, labels } => (Based::new(*base, *bits, true), labels),
@@ -214,7 +271,11 @@ fn value(kind: &Kind, palette: &Palette) -> Value {
     };
     match (labels, based) {
         (Some(labels), based) => {
-            Value::Labeled(Box::new(LabelText::new(labels, Labels(*palette))), based)
+            let text = Box::new(LabelText::new(labels, Labels(*palette)));
+            match enum_flags {
+                true => Value::LabeledBits(text, based, BitLabels::new(labels, palette)),
+                false => Value::Labeled(text, based),
+            }
         }
         (None, Some(based)) => Value::Based(based),
         (None, None) => Value::Usual,
@@ -237,5 +298,44 @@ const fn scope_name(scope: Scope) -> &'static str {
         Scope::CommonContext => "stream.event.context",
         Scope::SpecificContext => "event.context",
         Scope::Payload => "event.fields",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kymo_model::Mapping;
+
+    use super::*;
+
+    #[test]
+    fn values_without_a_label_have_those_of_their_bits() {
+        let mapping = |label: &str, ranges: &[(u64, u64)]| Mapping {
+            label: label.into(),
+            ranges: ranges.to_vec(),
+        };
+        let labels = kymo_model::Labels::new(
+            true,
+            vec![
+                mapping("read", &[(1, 1)]),
+                mapping("get", &[(1, 1)]),
+                mapping("write", &[(2, 2), (16, 16)]),
+                mapping("five", &[(5, 5)]),
+                mapping("range", &[(8, 9)]),
+            ],
+        );
+        let of_bits = BitLabels::new(&Arc::new(labels), &Palette::NONE);
+        let text = |bits| {
+            let mut line = Line::new();
+            let is_written = of_bits.write(bits, &mut line);
+            is_written.then(|| String::from_utf8(line.as_bytes().to_vec()).unwrap())
+        };
+        let text = |bits| text(bits).map(|text| text.replace(" : container = ", ""));
+        let some = |text: &str| Some(text.to_string());
+        assert_eq!(text(3), some(r#"( { "read", "get" } | "write""#));
+        assert_eq!(text(18), some(r#"( "write" | "write""#));
+        assert_eq!(text(1), None, "it has labels of its own");
+        assert_eq!(text(5), None, "the same");
+        assert_eq!(text(10), None, "a range is no bit");
+        assert_eq!((text(0), text(u64::MAX), text(4)), (None, None, None));
     }
 }
