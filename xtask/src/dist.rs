@@ -24,6 +24,9 @@ const FILES: &[(&str, &str)] = &[
     ("README.md", "usr/share/doc/kymo/README.md"),
 ];
 
+/// Recordings of the guides, below `examples`.
+const EXAMPLES: &[&str] = &["lttng-small", "kernel-small", "munin", "vpp-small.cpel"];
+
 /// A target that needs nothing of the system, for `--static`.
 const STATIC: &str = "x86_64-unknown-linux-musl";
 
@@ -32,7 +35,14 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     let program: Option<PathBuf> = args.value("--program")?;
     let to: Option<PathBuf> = args.value("--to")?;
     let alone = args.flag("--static");
+    let verifies = args.flag("--verify");
     args.finish()?;
+    if verifies && program.is_some() {
+        return Err("`--verify` builds the program twice: leave out `--program`".into());
+    }
+    if verifies && !output(&mut git(&["status", "--porcelain"]))?.is_empty() {
+        return Err("`--verify` builds the commit again: commit what has changed first".into());
+    }
     for (tool, package) in [
         ("objcopy", "binutils"),
         ("dpkg-deb", "dpkg-dev"),
@@ -50,26 +60,23 @@ pub(crate) fn run(mut args: Args) -> Outcome {
             .to_owned(),
         to: &to,
     };
-    if alone {
-        let built = release.build_static()?;
-        let (program, _) = release.split(&built, "kymo-static")?;
-        println!(
-            "{} ({} bytes)",
-            program.display(),
-            fs::metadata(&program)?.len()
-        );
-        return Ok(());
-    }
     let built = match program {
         Some(program) => program,
-        None => release.build()?,
+        None => release.build(&Place::here(), alone)?,
     };
-    let (program, debug) = release.split(&built, "kymo")?;
+    let name = if alone { "kymo-static" } else { "kymo" };
+    let (program, debug) = split(&built, name, &to)?;
     println!(
         "{} ({} bytes)",
         program.display(),
         fs::metadata(&program)?.len()
     );
+    if verifies {
+        release.verify(alone, name)?;
+    }
+    if alone {
+        return Ok(());
+    }
     let machine = output(command("dpkg").arg("--print-architecture"))?
         .trim()
         .to_owned();
@@ -92,77 +99,111 @@ struct Release<'a> {
     to: &'a Path,
 }
 
-impl Release<'_> {
-    /// Builds the program with all of its features.
-    fn build(&self) -> Outcome<PathBuf> {
-        succeed(&mut self.cargo(&[]))?;
-        Ok(target().join("dist/kymo"))
+/// Directories whose names no program may contain: each person has others.
+struct Place {
+    source: PathBuf,
+    target: PathBuf,
+    /// Cargo's own, with the sources of other crates.
+    home: PathBuf,
+}
+
+impl Place {
+    /// This clone.
+    fn here() -> Self {
+        let home = std::env::var_os("HOME").map_or_else(PathBuf::new, PathBuf::from);
+        Self {
+            source: root(),
+            target: target(),
+            home: std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from),
+        }
     }
 
-    /// Builds a program that needs no library of the system, with the standard library of the
-    /// compiler's own sources: Debian's rustc-web, rust-web-src and musl-tools.
-    fn build_static(&self) -> Outcome<PathBuf> {
+    /// Another clone, in which nothing lies where it does in this one.
+    fn elsewhere(directory: &Path) -> Outcome<Self> {
+        let here = Self::here();
+        let there = Self {
+            source: directory.join("clone-of-the-commit"),
+            target: directory.join("built"),
+            home: directory.join("home-of-cargo"),
+        };
+        succeed(
+            command("git")
+                .args(["clone", "--quiet"])
+                .arg(&here.source)
+                .arg(&there.source),
+        )?;
+        fs::create_dir(&there.home)?;
+        for entry in fs::read_dir(&here.home)? {
+            let entry = entry?;
+            std::os::unix::fs::symlink(entry.path(), there.home.join(entry.file_name()))?;
+        }
+        Ok(there)
+    }
+
+    /// Options of compilers that replace its directories by words, each behind `option`. The last one that
+    /// fits counts, and `target` is mostly below the sources.
+    fn remapped(&self, option: &str) -> Vec<String> {
+        let words = [
+            (&self.source, "kymo"),
+            (&self.home, "cargo"),
+            (&self.target, "target"),
+        ];
+        let remap = |(path, word): (&PathBuf, &str)| format!("{option}={}={word}", path.display());
+        words.map(remap).to_vec()
+    }
+}
+
+impl Release<'_> {
+    /// Builds the program with all of its features. A static one needs no library of the system; its standard
+    /// library is built of the compiler's own sources: Debian's rustc-web, rust-web-src and musl-tools.
+    fn build(&self, place: &Place, is_static: bool) -> Outcome<PathBuf> {
+        let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo
+            .current_dir(&place.source)
+            .args(["build", "--profile", "dist", "--locked"])
+            .args(["--package", "kymo-cli", "--features", "arrow,tls"])
+            .env("CARGO_HOME", &place.home)
+            .env("CARGO_TARGET_DIR", &place.target)
+            .env("SOURCE_DATE_EPOCH", &self.epoch)
+            .env("CARGO_INCREMENTAL", "0")
+            .env(
+                "CARGO_ENCODED_RUSTFLAGS",
+                place.remapped("--remap-path-prefix").join("\u{1f}"),
+            )
+            // Of what is in C and assembly (TLS).
+            .env("CFLAGS", place.remapped("-ffile-prefix-map").join(" "));
+        if !is_static {
+            succeed(&mut cargo)?;
+            return Ok(place.target.join("dist/kymo"));
+        }
         require("musl-gcc", "musl-tools")?;
         succeed(
-            self.cargo(&["-Zbuild-std", "--target", STATIC])
+            cargo
+                .args(["-Zbuild-std", "--target", STATIC])
                 .env("RUSTC", "/usr/bin/rustc")
                 .env("RUSTC_BOOTSTRAP", "1")
                 .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER", "musl-gcc"),
         )?;
-        Ok(target().join(STATIC).join("dist/kymo"))
+        Ok(place.target.join(STATIC).join("dist/kymo"))
     }
 
-    fn cargo(&self, words: &[&str]) -> Command {
-        let home = std::env::var("CARGO_HOME")
-            .unwrap_or_else(|_| format!("{}/.cargo", std::env::var("HOME").unwrap_or_default()));
-        let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo
-            .args([
-                "build",
-                "--profile",
-                "dist",
-                "--locked",
-                "--package",
-                "kymo-cli",
-            ])
-            .args(["--features", "arrow,tls"])
-            .args(words)
-            .env("SOURCE_DATE_EPOCH", &self.epoch)
-            .env("CARGO_INCREMENTAL", "0")
-            // Where it was built is of no interest, and would make each place's bytes different.
-            .env(
-                "RUSTFLAGS",
-                format!(
-                    "--remap-path-prefix={}=kymo --remap-path-prefix={home}=cargo",
-                    root().display()
-                ),
-            );
-        cargo
-    }
-
-    /// Parts a program from its debug information, which debuggers find by its name.
-    fn split(&self, built: &Path, name: &str) -> Outcome<(PathBuf, PathBuf)> {
-        let program = self.to.join(name);
-        let debug = self.to.join(format!("{name}.debug"));
-        succeed(
-            command("objcopy")
-                .arg("--only-keep-debug")
-                .arg(built)
-                .arg(&debug),
-        )?;
-        succeed(
-            command("objcopy")
-                .arg("--strip-all")
-                .arg(built)
-                .arg(&program),
-        )?;
-        succeed(
-            command("objcopy")
-                .current_dir(self.to)
-                .arg(format!("--add-gnu-debuglink={name}.debug"))
-                .arg(&program),
-        )?;
-        Ok((program, debug))
+    /// Builds the commit once more, elsewhere, and compares the bytes.
+    fn verify(&self, is_static: bool, name: &str) -> Outcome {
+        let directory = tempfile::Builder::new().prefix("kymo-dist").tempdir()?;
+        let place = Place::elsewhere(directory.path())?;
+        let built = self.build(&place, is_static)?;
+        let (program, debug) = split(&built, name, directory.path())?;
+        for there in [program, debug] {
+            let here = self.to.join(there.file_name().unwrap_or_default());
+            if fs::read(&here)? != fs::read(&there)? {
+                // They are needed to find out why.
+                let _ = directory.keep();
+                let (here, there) = (here.display(), there.display());
+                return Err(format!("two builds differ: compare {here} and {there}").into());
+            }
+        }
+        println!("a second build, from a clone in another directory, has the same bytes");
+        Ok(())
     }
 
     /// Puts everything that is installed below a directory.
@@ -174,9 +215,14 @@ impl Release<'_> {
         for (from, to) in FILES {
             install(&root().join(from), &stage.join(to), 0o644)?;
         }
-        for page in markdown(&root().join("docs"))? {
-            let name = page.strip_prefix(root())?;
-            install(&page, &stage.join("usr/share/doc/kymo").join(name), 0o644)?;
+        let mut documents = files(&root().join("docs"))?;
+        documents.retain(|path| path.extension().is_some_and(|it| it == "md" || it == "svg"));
+        for name in EXAMPLES {
+            documents.extend(files(&root().join("examples").join(name))?);
+        }
+        for path in documents {
+            let name = path.strip_prefix(root())?;
+            install(&path, &stage.join("usr/share/doc/kymo").join(name), 0o644)?;
         }
         for (shell, to) in [
             ("bash", "usr/share/bash-completion/completions/kymo"),
@@ -294,8 +340,36 @@ impl Release<'_> {
     }
 }
 
+/// Parts a program from its debug information, which debuggers find by its name.
+fn split(built: &Path, name: &str, to: &Path) -> Outcome<(PathBuf, PathBuf)> {
+    let program = to.join(name);
+    let debug = to.join(format!("{name}.debug"));
+    succeed(
+        command("objcopy")
+            .arg("--only-keep-debug")
+            .arg(built)
+            .arg(&debug),
+    )?;
+    succeed(
+        command("objcopy")
+            .arg("--strip-all")
+            .arg(built)
+            .arg(&program),
+    )?;
+    succeed(
+        command("objcopy")
+            .current_dir(to)
+            .arg(format!("--add-gnu-debuglink={name}.debug"))
+            .arg(&program),
+    )?;
+    Ok((program, debug))
+}
+
 fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+    let named = std::env::var_os("CARGO_TARGET_DIR").map(std::path::absolute);
+    named
+        .and_then(Result::ok)
+        .unwrap_or_else(|| root().join("target"))
 }
 
 fn git(words: &[&str]) -> Command {
@@ -328,19 +402,16 @@ fn write(to: &Path, bytes: &[u8], mode: u32) -> Outcome {
     Ok(())
 }
 
-/// The documents below a directory.
-fn markdown(directory: &Path) -> Outcome<Vec<PathBuf>> {
-    let mut pages = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            pages.extend(markdown(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            pages.push(path);
-        }
+/// The files at or below a path.
+fn files(path: &Path) -> Outcome<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_path_buf()]);
     }
-    pages.sort();
-    Ok(pages)
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path)? {
+        found.extend(files(&entry?.path())?);
+    }
+    Ok(found)
 }
 
 /// The newest version of the C library that a program asks for.

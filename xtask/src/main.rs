@@ -112,10 +112,11 @@ usage: cargo xtask COMMAND [OPTIONS]
       --bless       records the items found
   count [--base REVISION]
       Counts the lines of each crate without its tests, and how many more they are than in a revision.
-  dist [--static] [--program FILE] [--to DIR]
+  dist [--static] [--verify] [--program FILE] [--to DIR]
       Builds what is released, in target/dist: the program with all features, stripped, its debug information,
       an archive, a Debian package, and an RPM if `rpmbuild` is installed. The same commit gives the same bytes.
       --static      only a program that needs no library of the system (needs rustc-web, rust-web-src, musl-tools)
+      --verify      builds the commit again, in a clone in another directory, and fails if the bytes differ
       --program FILE  packages this program instead of building one
       --to DIR      writes to DIR
   live-soak [SECONDS] [--rate N] [--ours PROGRAM]

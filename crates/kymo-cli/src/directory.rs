@@ -29,12 +29,12 @@ pub(crate) fn refuse_there(output: &Path, force: bool) -> Result<(), Failure> {
         }
         Ok(_) if !is_empty(output) && only_tables(output) => match force {
             true => return Ok(()),
-            false => "there are tables already\nhint: `--force` overwrites them".to_owned(),
+            false => "tables already exist there\nhint: `--force` overwrites them".to_owned(),
         },
         Ok(_) => match (is_empty(output), only_traces(output), force) {
             (true, ..) | (_, Ok(()), true) => return Ok(()),
             (_, Ok(()), false) => {
-                "there is a trace already\nhint: `--force` overwrites it".to_owned()
+                "a trace already exists there\nhint: `--force` overwrites it".to_owned()
             }
             // What is not a trace is nothing that this program should remove.
             (_, Err(found), _) => {

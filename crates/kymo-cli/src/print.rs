@@ -320,7 +320,7 @@ fn refuse_recordings(args: &Print, recordings: &[AnyRecording]) -> Result<(), Fa
     for (path, _) in &args.tag {
         if !recordings.iter().any(|of| is_same(path, of.path())) {
             return Err(Failure::Usage(format!(
-                "error: cannot tag `{}`: it is not among the inputs\nhint: write the path of `--tag` as that of the input",
+                "error: cannot tag `{}`: it is not among the inputs\nhint: write the path of `--tag` exactly as the path of an input",
                 path.display()
             )));
         }

@@ -137,7 +137,7 @@ fn what_cannot_be_placed_is_reported() {
     for (options, message) in [
         (
             ["--offset", "nowhere=1s", TRACE],
-            "error: cannot align `nowhere`: it is not among the inputs\nhint: write the path as that of the input\n",
+            "error: cannot align `nowhere`: it is not among the inputs\nhint: write the path exactly as the path of an input\n",
         ),
         (
             ["--offset", "1s", TRACE],

@@ -36,7 +36,7 @@ mod with_tables {
         let (code, _, errors) = run(&["convert", input, "-o", "a.parquet"]);
         assert_eq!(code, 2);
         assert!(
-            errors.contains("there are tables already\nhint: `--force`"),
+            errors.contains("tables already exist there\nhint: `--force`"),
             "{errors}"
         );
         let (code, _, _) = run(&["convert", input, "-o", "a.parquet", "--force"]);

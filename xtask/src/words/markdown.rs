@@ -93,8 +93,8 @@ impl Document {
         self.path != Path::new("CHANGELOG.md")
     }
 
-    /// Why a link leads nowhere.
-    pub(super) fn dead(&self, link: &str, all: &[Self], root: &Path) -> Option<String> {
+    /// The file that a link leads to, and the heading; `None` if it leads out of the repository.
+    fn target<'l>(&self, link: &'l str) -> Option<(PathBuf, Option<&'l str>)> {
         if link.contains("://") || link.starts_with("mailto:") {
             return None;
         }
@@ -106,6 +106,18 @@ impl Document {
             "" => self.path.clone(),
             file => normal(&self.path.parent().unwrap_or(Path::new("")).join(file)),
         };
+        Some((path, anchor))
+    }
+
+    /// Whether a link leads to a file of the repository outside of a directory.
+    pub(super) fn leaves(&self, directory: &Path, link: &str) -> bool {
+        self.target(link)
+            .is_some_and(|(path, _)| !path.starts_with(directory))
+    }
+
+    /// Why a link leads nowhere.
+    pub(super) fn dead(&self, link: &str, all: &[Self], root: &Path) -> Option<String> {
+        let (path, anchor) = self.target(link)?;
         if !root.join(&path).exists() {
             return Some(format!("the link `{link}` leads nowhere"));
         }
@@ -227,6 +239,9 @@ mod tests {
         assert_eq!(links(10), ["no.md", "#none"]);
         assert!(all[0].dead("no.md", &all, root).is_some());
         assert!(all[0].dead("https://x", &all, root).is_none());
+        let leaves = |link: &str| all[0].leaves(Path::new("docs"), link);
+        assert!(leaves("../README.md") && leaves("../examples#a"));
+        assert!(!leaves("a/b.md") && !leaves("#none") && !leaves("https://x"));
     }
 
     #[test]

@@ -23,6 +23,9 @@ use phrases::Phrases;
 /// Maximum length of lines of documents, in characters.
 const LONGEST: usize = 120;
 
+/// The contents of the site.
+const CONTENTS: &str = "docs/SUMMARY.md";
+
 /// Directories with sources whose texts only developers read.
 const FOR_DEVELOPERS: [&str; 2] = ["kymo-fuzz", "kymo-rfc-gen"];
 
@@ -59,6 +62,9 @@ pub(crate) fn run(args: Args) -> Outcome {
         );
     }
     findings.extend(not_in_contents(&documents));
+    for document in &documents {
+        findings.extend(not_for_the_site(document));
+    }
     for (command, option) in options.of_program() {
         if !named.contains(&option) {
             findings.push(Finding {
@@ -102,7 +108,7 @@ pub(crate) fn run(args: Args) -> Outcome {
 
 /// The documents that the site's contents do not list.
 fn not_in_contents(documents: &[Document]) -> Vec<Finding> {
-    let contents = Path::new("docs/SUMMARY.md");
+    let contents = Path::new(CONTENTS);
     let listed: BTreeSet<PathBuf> = documents
         .iter()
         .filter(|document| document.path == contents)
@@ -120,6 +126,37 @@ fn not_in_contents(documents: &[Document]) -> Vec<Finding> {
             problem: format!("`{}` is not in the contents", path.display()),
         })
         .collect()
+}
+
+/// What keeps a page of `docs` from the site, or a reader of the site from knowing what the page is for.
+fn not_for_the_site(document: &Document) -> Vec<Finding> {
+    let finding = |line: usize, problem: String| Finding {
+        path: document.path.clone(),
+        line,
+        problem,
+    };
+    let mut findings = Vec::new();
+    if !document.path.starts_with("docs") || document.path == Path::new(CONTENTS) {
+        return findings;
+    }
+    // mdBook writes all pages on one, which has this name.
+    if document.path == Path::new("docs/print.md") {
+        findings.push(finding(0, "mdBook needs the name `print`".to_string()));
+    }
+    let third = document.lines.get(2);
+    if !third.is_some_and(|line| line.text.starts_with("For: ")) {
+        let problem = "below its title, a page says what it is for: `For: ...`";
+        findings.push(finding(3, problem.to_string()));
+    }
+    for line in &document.lines {
+        let links = line.links().into_iter();
+        let outside = links.filter(|link| document.leaves(Path::new("docs"), link));
+        findings.extend(outside.map(|link| {
+            let problem = format!("the site does not contain `{link}`: name it without a link");
+            finding(line.number, problem)
+        }));
+    }
+    findings
 }
 
 /// Where the workspace is.

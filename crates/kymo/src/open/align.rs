@@ -325,7 +325,7 @@ fn places(paths: &[PathBuf], wanted: &Path) -> Result<Vec<usize>, AlignError> {
         .collect();
     match found.is_empty() {
         true => Err(AlignError(format!(
-            "cannot align `{}`: it is not among the inputs\nhint: write the path as that of the input",
+            "cannot align `{}`: it is not among the inputs\nhint: write the path exactly as the path of an input",
             wanted.display()
         ))),
         false => Ok(found),

@@ -39,7 +39,9 @@ const NO_RECORDING: &str = "specify a recording: `kymo print --help` lists what 
 const PERF: &str =
     "`perf data convert --to-ctf DIR -i FILE` writes it as a CTF trace, which kymo reads";
 const PIPE_XZ: &str = "`xz -dc FILE | kymo print -` reads it from standard input";
-const TABLES: &str =
+const PARQUET: &str = "a kymo with the feature `arrow` (see `kymo --version`) reads the Parquet files that kymo wrote; \
+     without it, specify the recording they came from";
+const ARROW: &str =
     "kymo writes such tables but does not read them; specify the recording they came from";
 const STREAM: &str = "specify the directory with the trace's `metadata` file";
 const SUMMARY: &str = "kymo reads summaries from its cache; specify the recording itself";
@@ -89,8 +91,8 @@ static KNOWN: [Known; 35] = [
         "compressed by compress",
         "`zcat FILE | kymo print -` reads it from standard input",
     ),
-    known(b"PAR1", "a Parquet file", TABLES),
-    known(b"ARROW1", "an Arrow file", TABLES),
+    known(b"PAR1", "a Parquet file", PARQUET),
+    known(b"ARROW1", "an Arrow file", ARROW),
     known(
         b"\xc1\x1f\xfc\xc1",
         "a data stream of a CTF trace without its metadata",
