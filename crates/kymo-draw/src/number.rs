@@ -1,6 +1,6 @@
 //! Numbers as cairo writes them.
 
-use std::fmt::Write;
+use std::io::Write;
 
 /// A number with up to 6 decimals, and 6 significant digits below 0.1.
 pub(crate) struct Number(pub(crate) f64);
@@ -23,33 +23,29 @@ impl std::fmt::Display for Number {
     }
 }
 
-/// The 6 digits behind the point of each 256th.
-static PARTS: &str = text(&PART_DIGITS);
-const PART_DIGITS: [u8; 256 * 6] = parts();
-/// How many of them are not zeros at the end.
-static LENGTHS: [u8; 256] = lengths(&PART_DIGITS);
-/// The numbers of 3 digits.
-static WHOLES: &str = text(&WHOLE_DIGITS);
-const WHOLE_DIGITS: [u8; 3000] = wholes();
+/// The point and the digits behind it of each 256th, and how many bytes these are, without zeros at the end. All have
+/// a size that is known when kymo is built, so that copying them is one instruction.
+static PARTS: [([u8; 8], u8); 256] = parts();
+/// The numbers of up to 3 digits, and how many these are.
+static WHOLES: [([u8; 4], u8); 1000] = wholes();
 
-const fn text(bytes: &[u8]) -> &str {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(_) => "",
-    }
-}
-
-const fn put(bytes: &mut [u8], at: usize, count: usize, mut number: u32) {
-    let mut place = count;
-    while place > 0 {
+const fn put<const N: usize>(
+    mut bytes: [u8; N],
+    at: usize,
+    end: usize,
+    mut number: u32,
+) -> [u8; N] {
+    let mut place = end;
+    while place > at {
         place -= 1;
-        bytes[at + place] = b'0' + (number % 10) as u8;
+        bytes[place] = b'0' + (number % 10) as u8;
         number /= 10;
     }
+    bytes
 }
 
-const fn parts() -> [u8; 256 * 6] {
-    let mut bytes = [0; 256 * 6];
+const fn parts() -> [([u8; 8], u8); 256] {
+    let mut parts = [([b'.'; 8], 0); 256];
     let mut part = 0;
     while part < 256 {
         // In 100ths of the last digit. The half of one is rounded to even, as `printf` does.
@@ -58,53 +54,53 @@ const fn parts() -> [u8; 256 * 6] {
         if rest > 50 || (rest == 50 && digits % 2 == 1) {
             digits += 1;
         }
-        put(&mut bytes, part * 6, 6, digits);
-        part += 1;
-    }
-    bytes
-}
-
-const fn lengths(parts: &[u8; 256 * 6]) -> [u8; 256] {
-    let mut lengths = [0; 256];
-    let mut part = 0;
-    while part < 256 {
-        let mut length = 6;
-        while length > 0 && parts[part * 6 + length - 1] == b'0' {
+        let bytes = put([b'.'; 8], 1, 7, digits);
+        let mut length = 7;
+        while length > 1 && bytes[length - 1] == b'0' {
             length -= 1;
         }
-        lengths[part] = length as u8;
+        parts[part] = (bytes, if length == 1 { 0 } else { length as u8 });
         part += 1;
     }
-    lengths
+    parts
 }
 
-const fn wholes() -> [u8; 3000] {
-    let mut bytes = [0; 3000];
+const fn wholes() -> [([u8; 4], u8); 1000] {
+    let mut wholes = [([b'0'; 4], 0); 1000];
     let mut number = 0;
     while number < 1000 {
-        put(&mut bytes, number * 3, 3, number as u32);
+        let length = match number {
+            0..10 => 1,
+            10..100 => 2,
+            _ => 3,
+        };
+        wholes[number] = (put([b'0'; 4], 0, length, number as u32), length as u8);
         number += 1;
     }
-    bytes
+    wholes
+}
+
+/// Appends the first bytes of some.
+#[inline]
+fn push_first<const N: usize>(out: &mut Vec<u8>, (bytes, length): &([u8; N], u8)) {
+    let end = out.len() + usize::from(*length);
+    out.extend_from_slice(bytes);
+    out.truncate(end);
 }
 
 /// Appends a whole number.
-fn push_whole(out: &mut String, number: u32) {
-    let at = (number % 1000) as usize * 3;
-    let zeros = match number {
-        0..10 => 2,
-        10..100 => 1,
-        100..1000 => 0,
-        _ => {
+fn push_whole(out: &mut Vec<u8>, number: u32) {
+    match WHOLES.get(number as usize) {
+        Some(digits) => push_first(out, digits),
+        None => {
             push_whole(out, number / 1000);
-            0
+            out.extend_from_slice(&put([b'0'; 3], 0, 3, number % 1000));
         }
-    };
-    out.push_str(&WHOLES[at + zeros..at + 3]);
+    }
 }
 
 /// Appends a count.
-pub(crate) fn push_count(out: &mut String, count: usize) {
+pub(crate) fn push_count(out: &mut Vec<u8>, count: usize) {
     match u32::try_from(count) {
         Ok(count) => push_whole(out, count),
         Err(_) => {
@@ -114,7 +110,7 @@ pub(crate) fn push_count(out: &mut String, count: usize) {
 }
 
 /// Appends a coordinate in 256ths of a pixel, as [`Number`] writes it. Pictures have tens of thousands of them.
-pub(crate) fn push_fixed(out: &mut String, value: i32) {
+pub(crate) fn push_fixed(out: &mut Vec<u8>, value: i32) {
     let magnitude = value.unsigned_abs();
     // A tenth; what is less has other digits.
     if (1..26).contains(&magnitude) {
@@ -122,19 +118,14 @@ pub(crate) fn push_fixed(out: &mut String, value: i32) {
         return;
     }
     if value < 0 {
-        out.push('-');
+        out.push(b'-');
     }
     push_whole(out, magnitude / 256);
-    let part = (magnitude % 256) as usize;
-    let length = usize::from(LENGTHS[part]);
-    if length > 0 {
-        out.push('.');
-        out.push_str(&PARTS[part * 6..part * 6 + length]);
-    }
+    push_first(out, &PARTS[(magnitude % 256) as usize]);
 }
 
 /// Appends a number as [`Number`] writes it; quickly, if it is one of 256ths.
-pub(crate) fn push_number(out: &mut String, value: f64) {
+pub(crate) fn push_number(out: &mut Vec<u8>, value: f64) {
     let fixed = (value * 256.0) as i32;
     if f64::from(fixed) == value * 256.0 {
         push_fixed(out, fixed);
@@ -151,13 +142,10 @@ mod tests {
     fn coordinates_are_numbers() {
         let far = [-1_000_000_000, -25_600_001, 8_388_607, i32::MAX, i32::MIN];
         for value in (-3000..3000).chain(far) {
-            let mut text = String::new();
+            let mut text = Vec::new();
             push_fixed(&mut text, value);
-            assert_eq!(
-                text,
-                Number(f64::from(value) / 256.0).to_string(),
-                "{value}"
-            );
+            let expected = Number(f64::from(value) / 256.0).to_string();
+            assert_eq!(text, expected.as_bytes(), "{value}");
         }
     }
 }

@@ -183,7 +183,9 @@ impl Path {
 
     /// An open path through points.
     pub fn polyline(points: impl IntoIterator<Item = Point>) -> Path {
-        let mut segments = Vec::new();
+        let points = points.into_iter();
+        // One more for a path that is closed.
+        let mut segments = Vec::with_capacity(points.size_hint().0 + 1);
         for point in points {
             segments.push(if segments.is_empty() {
                 Segment::Move(point)

@@ -15,6 +15,7 @@ const ROWS: i32 = 15;
 const FAR: f64 = 4_000_000.0;
 
 /// A coordinate in 256ths of a pixel.
+#[inline]
 pub(crate) fn fixed(value: f64) -> i32 {
     if value.is_nan() {
         0

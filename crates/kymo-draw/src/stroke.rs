@@ -3,6 +3,7 @@
 use crate::picture::{Cap, Join, Path, Point, Segment, Stroke};
 use crate::raster::{Fixed, Polygons, convex, fixed, flatten};
 use std::f64::consts::PI;
+use std::rc::Rc;
 
 /// How far a polygon may be from a round cap or join, in pixels; as in cairo.
 const TOLERANCE: f64 = 0.1;
@@ -83,12 +84,24 @@ pub(crate) struct Straight {
     pub(crate) is_horizontal: bool,
     /// From where to where across the line.
     pub(crate) across: (i32, i32),
-    /// From where to where along it; in order, and apart from each other.
-    pub(crate) along: Vec<(i32, i32)>,
+    /// From where to where along it.
+    pub(crate) along: Spans,
 }
 
-/// The line that a path of one straight segment is, if it is one.
-pub(crate) fn straight(path: &Path, style: &Stroke, zoom: f64) -> Option<Straight> {
+/// The dashes of the last straight line: lines of a grid have the same.
+#[derive(Default)]
+pub(crate) struct LastDashes(Option<(Stroke, [f64; 2], Spans)>);
+
+/// From where to where, in 256ths of a pixel; in order, and apart from each other.
+type Spans = Rc<[(i32, i32)]>;
+
+/// The line that a path of one straight segment is, if it is one. All paths are of one picture, with one zoom.
+pub(crate) fn straight(
+    path: &Path,
+    style: &Stroke,
+    zoom: f64,
+    last: &mut LastDashes,
+) -> Option<Straight> {
     let [Segment::Move(from), Segment::Line(to)] = path.segments[..] else {
         return None;
     };
@@ -101,6 +114,26 @@ pub(crate) fn straight(path: &Path, style: &Stroke, zoom: f64) -> Option<Straigh
     }
     let half = fixed(style.width * zoom / 2.0);
     let middle = fixed(if is_horizontal { from.y } else { from.x });
+    let ends = [from, to].map(|point| if is_horizontal { point.x } else { point.y });
+    let along = match &last.0 {
+        Some((of, between, along)) if of == style && *between == ends => Rc::clone(along),
+        _ => {
+            let along: Spans = dashes_between(ends, style, zoom).into();
+            if !style.dashes.is_empty() {
+                last.0 = Some((style.clone(), ends, Rc::clone(&along)));
+            }
+            along
+        }
+    };
+    Some(Straight {
+        is_horizontal,
+        across: (middle - half, middle + half),
+        along,
+    })
+}
+
+/// The dashes of a straight line, in 256ths of a pixel; in order, and apart from each other.
+fn dashes_between([from, to]: [f64; 2], style: &Stroke, zoom: f64) -> Vec<(i32, i32)> {
     let mut along = Vec::new();
     let mut add = |from: f64, to: f64| {
         let (a, b) = (fixed(from), fixed(to));
@@ -108,11 +141,10 @@ pub(crate) fn straight(path: &Path, style: &Stroke, zoom: f64) -> Option<Straigh
             along.push((a.min(b), a.max(b)));
         }
     };
-    let points = [from, to];
-    let place = |point: Point| if is_horizontal { point.x } else { point.y };
+    let points = [Point::new(from, 0.0), Point::new(to, 0.0)];
     match Dashes::new(style, zoom, &points, false) {
-        Some(dashes) => dashes.cut_straight(place(from), place(to), add),
-        None => add(place(from), place(to)),
+        Some(dashes) => dashes.cut_straight(from, to, add),
+        None => add(from, to),
     }
     if along.first() > along.last() {
         along.reverse();
@@ -125,11 +157,7 @@ pub(crate) fn straight(path: &Path, style: &Stroke, zoom: f64) -> Option<Straigh
         }
         overlaps
     });
-    Some(Straight {
-        is_horizontal,
-        across: (middle - half, middle + half),
-        along,
-    })
+    along
 }
 
 struct Pen<'a> {

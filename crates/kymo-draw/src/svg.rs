@@ -8,9 +8,10 @@ use crate::picture::{
 };
 use crate::raster::{Fixed, fixed};
 use crate::stroke::{MITER_LIMIT, is_visible, pattern};
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::f64::consts::SQRT_2;
-use std::fmt::Write;
+use std::io::Write;
 
 /// Renders a picture as SVG 1.1, structured as cairo does it: glyphs are symbols that are used at
 /// their places, in device pixels. With [`RenderOptions::svg_text`], texts are `<text>` elements.
@@ -27,35 +28,37 @@ pub fn svg(
     writer.body.reserve(estimated(&picture.items));
     writer.items(&picture.items, (width, height));
     let (width, height) = (Number(width), Number(height));
-    let mut out = format!(
+    let mut out = Vec::with_capacity(writer.body.len() + 1024);
+    let _ = write!(
+        out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" \
          xmlns:xlink=\"http://www.w3.org/1999/xlink\" width=\"{width}pt\" height=\"{height}pt\" \
          viewBox=\"0 0 {width} {height}\" version=\"1.1\">\n"
     );
-    let symbols = || writer.symbols.iter().map(|font| font.text.as_str());
-    let length = symbols().map(str::len).sum::<usize>() + writer.definitions.len();
+    let symbols = || writer.symbols.iter().map(|font| &font.text[..]);
+    let length = symbols().map(<[u8]>::len).sum::<usize>() + writer.definitions.len();
     out.reserve(length + writer.body.len() + 64);
     if length > 0 {
-        out.push_str("<defs>\n");
+        out.extend_from_slice(b"<defs>\n");
         if !writer.symbols.is_empty() {
-            out.push_str("<g>\n");
-            out.extend(symbols());
-            out.push_str("</g>\n");
+            out.extend_from_slice(b"<g>\n");
+            symbols().for_each(|text| out.extend_from_slice(text));
+            out.extend_from_slice(b"</g>\n");
         }
-        out.push_str(&writer.definitions);
-        out.push_str("</defs>\n");
+        out.extend_from_slice(&writer.definitions);
+        out.extend_from_slice(b"</defs>\n");
     }
-    out.push_str("<g id=\"surface1\">\n");
-    out.push_str(&writer.body);
-    out.push_str("</g>\n</svg>\n");
-    Ok(out.into_bytes())
+    out.extend_from_slice(b"<g id=\"surface1\">\n");
+    out.extend_from_slice(&writer.body);
+    out.extend_from_slice(b"</g>\n</svg>\n");
+    Ok(out)
 }
 
 /// The symbols of one face, size and rotation.
 #[derive(Default)]
 struct Symbols {
-    text: String,
-    numbers: HashMap<u32, usize>,
+    text: Vec<u8>,
+    numbers: HashMap<u32, usize, RandomState>,
 }
 
 /// About how many bytes items take.
@@ -76,7 +79,7 @@ type SymbolFont = (FaceId, u64, u64, u64);
 struct Style {
     colour: Colour,
     stroke: Stroke,
-    text: String,
+    text: Vec<u8>,
 }
 
 /// So many looks are kept.
@@ -92,10 +95,10 @@ struct Svg<'a> {
     symbols: Vec<Symbols>,
     symbol_fonts: HashMap<SymbolFont, usize>,
     last_font: Option<(SymbolFont, usize)>,
-    definitions: String,
+    definitions: Vec<u8>,
     clips: usize,
     gradients: usize,
-    body: String,
+    body: Vec<u8>,
 }
 
 /// A colour's three parts in per cent.
@@ -115,15 +118,14 @@ impl std::fmt::Display for Rgb {
 }
 
 /// Appends a path's steps, in pixels rounded to 256ths.
-fn push_steps(out: &mut String, path: &Path, zoom: f64) {
-    fn push(out: &mut String, name: char, points: &[Fixed]) {
-        out.push(name);
-        out.push(' ');
+fn push_steps(out: &mut Vec<u8>, path: &Path, zoom: f64) {
+    fn push(out: &mut Vec<u8>, name: u8, points: &[Fixed]) {
+        out.extend_from_slice(&[name, b' ']);
         for (x, y) in points {
             push_fixed(out, *x);
-            out.push(' ');
+            out.push(b' ');
             push_fixed(out, *y);
-            out.push(' ');
+            out.push(b' ');
         }
     }
     let mut begin = None;
@@ -133,15 +135,15 @@ fn push_steps(out: &mut String, path: &Path, zoom: f64) {
         match step {
             Step::Move(to) => {
                 begin = Some(*to);
-                push(out, 'M', &[*to]);
+                push(out, b'M', &[*to]);
             }
-            Step::Line(to) => push(out, 'L', &[*to]),
-            Step::Curve(points) => push(out, 'C', points),
+            Step::Line(to) => push(out, b'L', &[*to]),
+            Step::Curve(points) => push(out, b'C', points),
             Step::Close => {
-                out.push_str("Z ");
+                out.extend_from_slice(b"Z ");
                 let moves = matches!(steps.peek(), Some(Step::Move(_)));
                 if let Some(begin) = begin.filter(|_| !moves) {
-                    push(out, 'M', &[begin]);
+                    push(out, b'M', &[begin]);
                 }
             }
         }
@@ -149,7 +151,7 @@ fn push_steps(out: &mut String, path: &Path, zoom: f64) {
 }
 
 /// What is written of a line before its path.
-fn look(colour: Colour, style: &Stroke, zoom: f64) -> String {
+fn look(colour: Colour, style: &Stroke, zoom: f64) -> Vec<u8> {
     let cap = if style.cap == Cap::Round {
         "round"
     } else {
@@ -160,7 +162,9 @@ fn look(colour: Colour, style: &Stroke, zoom: f64) -> String {
     } else {
         "miter"
     };
-    let mut text = format!(
+    let mut text = Vec::new();
+    let _ = write!(
+        text,
         "<path style=\"fill:none;stroke-width:{};stroke-linecap:{cap};stroke-linejoin:{join};stroke:{};stroke-opacity:{};",
         Number(style.width * zoom),
         Rgb(colour),
@@ -258,7 +262,8 @@ fn bounds(path: &Path, zoom: f64) -> Bounds {
         f64::NEG_INFINITY,
     ];
     let mut add = |point: &Point| {
-        let [x, y] = [point.x, point.y].map(|value| f64::from(fixed(value * zoom)) / 256.0);
+        let part = |value: f64| f64::from(fixed(value * zoom)) / 256.0;
+        let (x, y) = (part(point.x), part(point.y));
         bounds = [
             bounds[0].min(x),
             bounds[1].min(y),
@@ -349,10 +354,10 @@ impl<'a> Svg<'a> {
             symbols: Vec::new(),
             symbol_fonts: HashMap::new(),
             last_font: None,
-            definitions: String::new(),
+            definitions: Vec::new(),
             clips: 0,
             gradients: 0,
-            body: String::new(),
+            body: Vec::new(),
         }
     }
 
@@ -395,7 +400,7 @@ impl<'a> Svg<'a> {
                         "<clipPath id=\"clip{number}\">\n  <path d=\""
                     );
                     push_steps(&mut self.definitions, path, zoom);
-                    self.definitions.push_str("\"/>\n</clipPath>\n");
+                    self.definitions.extend_from_slice(b"\"/>\n</clipPath>\n");
                     let _ = writeln!(
                         self.body,
                         "<g clip-path=\"url(#clip{number})\" clip-rule=\"nonzero\">"
@@ -403,12 +408,12 @@ impl<'a> Svg<'a> {
                 }
                 Item::Unclip => {
                     if clips.pop().is_some() {
-                        self.body.push_str("</g>\n");
+                        self.body.extend_from_slice(b"</g>\n");
                     }
                 }
             }
         }
-        self.body.push_str(&"</g>\n".repeat(clips.len()));
+        self.body.extend(b"</g>\n".repeat(clips.len()));
     }
 
     fn fill(&mut self, path: &Path, paint: &Paint, zoom: f64, whole: Option<(f64, f64)>) {
@@ -426,10 +431,10 @@ impl<'a> Svg<'a> {
                     return;
                 }
                 self.body
-                    .push_str("<path style=\" stroke:none;fill-rule:nonzero;");
+                    .extend_from_slice(b"<path style=\" stroke:none;fill-rule:nonzero;");
                 self.push_fill(*colour, ";\" d=\"");
                 push_steps(&mut self.body, path, zoom);
-                self.body.push_str("\"/>\n");
+                self.body.extend_from_slice(b"\"/>\n");
             }
             Paint::Linear { from, to, stops } => {
                 let number = self.gradients;
@@ -449,13 +454,13 @@ impl<'a> Svg<'a> {
                         Number(colour.alpha)
                     );
                 }
-                self.definitions.push_str("</linearGradient>\n");
+                self.definitions.extend_from_slice(b"</linearGradient>\n");
                 let _ = write!(
                     self.body,
                     "<path style=\" stroke:none;fill-rule:nonzero;fill:url(#linear{number});\" d=\""
                 );
                 push_steps(&mut self.body, path, zoom);
-                self.body.push_str("\"/>\n");
+                self.body.extend_from_slice(b"\"/>\n");
             }
         }
     }
@@ -480,9 +485,9 @@ impl<'a> Svg<'a> {
                 self.styles.len() - 1
             }
         };
-        self.body.push_str(&self.styles[known].text);
+        self.body.extend_from_slice(&self.styles[known].text);
         push_steps(&mut self.body, path, zoom);
-        self.body.push_str("\"/>\n");
+        self.body.extend_from_slice(b"\"/>\n");
     }
 
     /// Appends the colour and the opacity of an area, and what is behind them.
@@ -498,8 +503,9 @@ impl<'a> Svg<'a> {
                 self.colours.len() - 1
             }
         };
-        self.body.push_str(&self.colours[known].1);
-        self.body.push_str(end);
+        self.body
+            .extend_from_slice(self.colours[known].1.as_bytes());
+        self.body.extend_from_slice(end.as_bytes());
     }
 
     fn run(&mut self, run: &GlyphRun, rotation: Rotation, inside: Bounds) {
@@ -509,21 +515,21 @@ impl<'a> Svg<'a> {
         if self.options.svg_text {
             self.text(run, rotation);
         } else if shows(run) {
-            self.body.push_str("<g style=\"");
+            self.body.extend_from_slice(b"<g style=\"");
             self.push_fill(run.colour, ";\">\n");
             for glyph in &run.glyphs {
                 let (font, number) = self.symbol(run, rotation, glyph.glyph);
-                self.body.push_str("  <use xlink:href=\"#glyph");
+                self.body.extend_from_slice(b"  <use xlink:href=\"#glyph");
                 push_count(&mut self.body, font);
-                self.body.push('-');
+                self.body.push(b'-');
                 push_count(&mut self.body, number);
-                self.body.push_str("\" x=\"");
+                self.body.extend_from_slice(b"\" x=\"");
                 push_number(&mut self.body, glyph.origin.x);
-                self.body.push_str("\" y=\"");
+                self.body.extend_from_slice(b"\" y=\"");
                 push_number(&mut self.body, glyph.origin.y);
-                self.body.push_str("\"/>\n");
+                self.body.extend_from_slice(b"\"/>\n");
             }
-            self.body.push_str("</g>\n");
+            self.body.extend_from_slice(b"</g>\n");
         }
         for path in &run.lines {
             self.area(path, run.colour, inside);
@@ -554,7 +560,8 @@ impl<'a> Svg<'a> {
             (face.bold, "font-weight:bold;"),
             (face.italic, "font-style:italic;"),
         ] {
-            self.body.push_str(if yes { property } else { "" });
+            self.body
+                .extend_from_slice(if yes { property.as_bytes() } else { b"" });
         }
         let _ = write!(
             self.body,
@@ -608,17 +615,20 @@ impl<'a> Svg<'a> {
             let third =
                 |end: f64, control: f64| f64::from((fixed(end) + 2 * fixed(control)) / 3) / 256.0;
             let path = outline.path(|x, y| rotation.apply(x, -y), third);
-            let mut steps = String::new();
+            let mut steps = Vec::new();
             push_steps(&mut steps, &path, 1.0);
             steps
         });
         let symbols = &mut self.symbols[font];
         let number = symbols.numbers.len();
         symbols.numbers.insert(glyph, number);
+        let text = &mut symbols.text;
         let _ = write!(
-            symbols.text,
-            "<symbol overflow=\"visible\" id=\"glyph{font}-{number}\">\n<path style=\"stroke:none;\" d=\"{steps}\"/>\n</symbol>\n"
+            text,
+            "<symbol overflow=\"visible\" id=\"glyph{font}-{number}\">\n<path style=\"stroke:none;\" d=\""
         );
+        text.extend_from_slice(&steps);
+        text.extend_from_slice(b"\"/>\n</symbol>\n");
         number
     }
 }

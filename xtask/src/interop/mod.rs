@@ -8,6 +8,7 @@ mod ctf;
 mod engine;
 mod graphs;
 mod killed;
+mod pages;
 mod perfetto;
 mod queries;
 mod rrd;
@@ -27,7 +28,7 @@ pub(crate) use ctf::{make_trace, tool};
 pub(crate) use engine::{same, update};
 
 /// What `--only` chooses among.
-const PARTS: [&str; 16] = [
+const PARTS: [&str; 17] = [
     "analyses",
     "ctf",
     "symbols",
@@ -38,6 +39,7 @@ const PARTS: [&str; 16] = [
     "commands",
     "graphs",
     "graph-scripts",
+    "pages",
     "serve",
     "collectd",
     "queries",
@@ -72,7 +74,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     args.finish()?;
     let kymo = match (&only, &commands.ours) {
         (Some(only), Some(ours))
-            if ["graphs", "graph-scripts", "kills", "symbols"].contains(&&**only) =>
+            if ["graphs", "graph-scripts", "pages", "kills", "symbols"].contains(&&**only) =>
         {
             ours.clone()
         }
@@ -132,6 +134,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
             })?),
             None => println!("graphs of Debian's packages are left out"),
         }
+    }
+    if wanted("pages") {
+        counts.add(pages::run(&kymo)?);
     }
     if wanted("serve") {
         counts.add(serve::run(&kymo)?);

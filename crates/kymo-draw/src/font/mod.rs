@@ -15,6 +15,7 @@ use crate::glyphs::{self, Mask};
 use crate::layout::Rotation;
 use crate::png::Scratch;
 use crate::{DrawError, TextMode};
+use foldhash::fast::RandomState;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -150,10 +151,10 @@ struct State {
     found: HashMap<(String, bool, bool), Found>,
     /// Which face has a character that another face lacks.
     fallbacks: HashMap<char, Option<FaceId>>,
-    glyphs: HashMap<(FaceId, GlyphKey), Arc<Glyph>>,
-    masks: HashMap<Turned, Option<Arc<Mask>>>,
+    glyphs: HashMap<(FaceId, GlyphKey), Arc<Glyph>, RandomState>,
+    masks: HashMap<Turned, Option<Arc<Mask>>, RandomState>,
     /// Outlines as SVG has them.
-    symbols: HashMap<Turned, Arc<str>>,
+    symbols: HashMap<Turned, Arc<[u8]>, RandomState>,
     warnings: BTreeSet<String>,
     /// Memory for the next PNG.
     scratch: Scratch,
@@ -429,15 +430,15 @@ impl Fonts {
         face: FaceId,
         key: GlyphKey,
         rotation: Rotation,
-        write: impl FnOnce(&Glyph) -> String,
-    ) -> Arc<str> {
+        write: impl FnOnce(&Glyph) -> Vec<u8>,
+    ) -> Arc<[u8]> {
         let state = &mut *self.state();
         let turned = (face, key, rotation.bits());
         if let Some(symbol) = state.symbols.get(&turned) {
             return Arc::clone(symbol);
         }
         let outline = state.outline(face, key);
-        let symbol: Arc<str> = write(&outline).into();
+        let symbol: Arc<[u8]> = write(&outline).into();
         state.symbols.insert(turned, Arc::clone(&symbol));
         symbol
     }

@@ -5,7 +5,7 @@ use crate::glyphs::Mask;
 use crate::layout;
 use crate::picture::{Colour, Item, Paint, Path, Picture, Point, RenderOptions};
 use crate::raster::{Bounds, ONE, Polygons};
-use crate::stroke::{self, Straight};
+use crate::stroke::{self, LastDashes, Straight};
 
 /// A picture in the making: colours are multiplied by opacity.
 pub(super) struct Canvas {
@@ -13,6 +13,7 @@ pub(super) struct Canvas {
     pub(super) height: u32,
     pub(super) pixels: Vec<[u8; 4]>,
     clips: Vec<Clip>,
+    dashes: LastDashes,
 }
 
 /// Where items are painted: a rectangle, and in it the coverage of a path.
@@ -66,42 +67,57 @@ fn sum(a: [u8; 4], b: [u8; 4]) -> [u8; 4] {
     (lanes(a & LANES, b & LANES) | lanes((a >> 8) & LANES, (b >> 8) & LANES) << 8).to_le_bytes()
 }
 
-/// Paints a pixel with a colour, as far as it is covered.
-fn blend(target: &mut [u8; 4], source: [u8; 4], coverage: u8) {
-    blend_all(std::slice::from_mut(target), source, coverage);
+/// A colour as far as it covers pixels, ready to be painted on many.
+#[derive(Clone, Copy)]
+struct Coat {
+    source: [u8; 4],
+    /// What is left of the pixel below, of 255.
+    rest: u8,
+    half: u32,
 }
 
-/// Paints pixels that are covered alike.
-fn blend_all(targets: &mut [[u8; 4]], source: [u8; 4], coverage: u8) {
-    let source = match coverage {
-        255 => source,
-        _ => share(source, coverage, 128),
-    };
-    let rest = 255 - source[3];
-    if rest == 0 {
-        return targets.fill(source);
+impl Coat {
+    /// The coat of a glyph.
+    fn of_text(colour: [u8; 4], coverage: u8) -> Coat {
+        let source = match coverage {
+            255 => colour,
+            _ => share(colour, coverage, 128),
+        };
+        Coat {
+            source,
+            rest: 255 - source[3],
+            half: 128,
+        }
     }
-    for target in targets {
-        *target = sum(source, share(*target, rest, 128));
-    }
-}
 
-/// The same for an opaque colour, rounded as cairo does it for shapes.
-fn mix_all(targets: &mut [[u8; 4]], source: [u8; 4], coverage: u8) {
-    if coverage == 255 {
-        return targets.fill(source);
+    /// The coat of a shape: opaque colours are rounded as cairo does it.
+    fn of_shape(colour: [u8; 4], coverage: u8) -> Coat {
+        if colour[3] < 255 {
+            return Coat::of_text(colour, coverage);
+        }
+        Coat {
+            source: match coverage {
+                255 => colour,
+                _ => share(colour, coverage, 127),
+            },
+            rest: 255 - coverage,
+            half: 127,
+        }
     }
-    let source = share(source, coverage, 127);
-    for target in targets {
-        *target = sum(source, share(*target, 255 - coverage, 127));
-    }
-}
 
-/// Paints pixels of a row that are covered alike with a colour.
-fn paint_all(targets: &mut [[u8; 4]], colour: [u8; 4], coverage: u8) {
-    match colour[3] {
-        255 => mix_all(targets, colour, coverage),
-        _ => blend_all(targets, colour, coverage),
+    #[inline]
+    fn paint(self, target: &mut [u8; 4]) {
+        *target = match self.rest {
+            0 => self.source,
+            rest => sum(self.source, share(*target, rest, self.half)),
+        };
+    }
+
+    fn paint_all(self, targets: &mut [[u8; 4]]) {
+        if self.rest == 0 {
+            return targets.fill(self.source);
+        }
+        targets.iter_mut().for_each(|target| self.paint(target));
     }
 }
 
@@ -179,6 +195,7 @@ impl Canvas {
                 limits,
                 coverage: None,
             }],
+            dashes: LastDashes::default(),
         }
     }
 
@@ -197,7 +214,7 @@ impl Canvas {
                     path,
                     colour,
                     style,
-                } => match stroke::straight(path, style, zoom) {
+                } => match stroke::straight(path, style, zoom, &mut self.dashes) {
                     Some(line) if smooth && self.has_simple_clip() => {
                         self.straight(&line, pixel(*colour));
                     }
@@ -287,9 +304,10 @@ impl Canvas {
                     if run[0] == 0 {
                         continue;
                     }
+                    let coat = Coat::of_shape(*colour, run[0]);
                     for y in rows.clone() {
                         let row = &mut pixels[y as usize * width..];
-                        paint_all(&mut row[columns.clone()], *colour, run[0]);
+                        coat.paint_all(&mut row[columns.clone()]);
                     }
                 }
                 return;
@@ -304,7 +322,7 @@ impl Canvas {
                     };
                     if level > 0 {
                         let colour = shade.at(x + index as i32, y);
-                        paint_all(std::slice::from_mut(target), colour, level);
+                        Coat::of_shape(colour, level).paint(target);
                     }
                 }
             }
@@ -334,7 +352,7 @@ impl Canvas {
         }
         let begin = first.div_euclid(ONE);
         let mut cover = vec![0i32; ((last - 1).div_euclid(ONE) - begin + 1) as usize];
-        for (from, to) in &line.along {
+        for (from, to) in &*line.along {
             let (from, to) = ((*from).max(first), (*to).min(last));
             if from >= to {
                 continue;
@@ -353,24 +371,20 @@ impl Canvas {
         for pixel in across.0.div_euclid(ONE)..=(across.1 - 1).div_euclid(ONE) {
             let share = across.1.min((pixel + 1) * ONE) - across.0.max(pixel * ONE);
             let level = |cover: i32| ((share * cover) >> 8).min(255) as u8;
-            if line.is_horizontal {
-                let row = &mut self.pixels[pixel as usize * width + begin as usize..];
-                let mut done = 0;
-                for run in cover.chunk_by(|a, b| a == b) {
-                    let targets = &mut row[done..done + run.len()];
-                    done += run.len();
-                    let level = level(run[0]);
-                    if level > 0 {
-                        paint_all(targets, colour, level);
+            let (at, step) = match line.is_horizontal {
+                true => (pixel as usize * width + begin as usize, 1),
+                false => (begin as usize * width + pixel as usize, width),
+            };
+            // Most dashes cover pixels alike.
+            let mut coat = (0, Coat::of_shape(colour, 0));
+            let targets = self.pixels[at..].iter_mut().step_by(step);
+            for (target, cover) in targets.zip(&cover) {
+                let level = level(*cover);
+                if level > 0 {
+                    if coat.0 != level {
+                        coat = (level, Coat::of_shape(colour, level));
                     }
-                }
-            } else {
-                for (y, cover) in cover.iter().enumerate() {
-                    let level = level(*cover);
-                    if level > 0 {
-                        let at = (begin as usize + y) * width + pixel as usize;
-                        paint_all(&mut self.pixels[at..=at], colour, level);
-                    }
+                    coat.1.paint(target);
                 }
             }
         }
@@ -395,17 +409,21 @@ impl Canvas {
             return;
         }
         let width = (mask.bounds.right - mask.bounds.left) as usize;
+        let opaque = Coat::of_text(colour, 255);
+        let columns = (seen.left - at.left) as usize..(seen.right - at.left) as usize;
         for y in seen.top..seen.bottom {
-            let row = &mask.coverage[(y - at.top) as usize * width..][..width];
-            for x in seen.left..seen.right {
-                let index = y as usize * self.width as usize + x as usize;
-                let level = row[(x - at.left) as usize];
-                let level = clip
-                    .coverage
-                    .as_ref()
-                    .map_or(level, |coverage| times(coverage[index], level));
-                if level > 0 {
-                    blend(&mut pixels[index], colour, level);
+            let row = &mask.coverage[(y - at.top) as usize * width..][columns.clone()];
+            let begin = y as usize * self.width as usize + seen.left as usize;
+            let targets = &mut pixels[begin..begin + row.len()];
+            for (column, (target, level)) in targets.iter_mut().zip(row).enumerate() {
+                let level = match &clip.coverage {
+                    Some(coverage) => times(coverage[begin + column], *level),
+                    None => *level,
+                };
+                match level {
+                    0 => {}
+                    255 => opaque.paint(target),
+                    level => Coat::of_text(colour, level).paint(target),
                 }
             }
         }

@@ -56,12 +56,21 @@ struct Packer<'a> {
 impl Packer<'_> {
     fn pack(&mut self, line: usize, depth: usize) {
         let bytes = self.bytes;
+        // The three bytes at a place: what does not begin with the same is not a match.
+        let begin = |at: usize| {
+            let next = bytes.get(at..).and_then(<[u8]>::first_chunk::<4>);
+            next.map(|next| u32::from_le_bytes(*next) & 0xff_ffff)
+        };
         // Where bytes with a hash were last.
         let mut places = vec![u32::MAX; 1 << HASH_BITS];
         let mut at = 0;
         while at < bytes.len() {
             let mut best = (0, 0);
+            let next = begin(at);
             for distance in [line, depth, 2 * depth] {
+                if distance > at || next.is_some() && begin(at - distance) != next {
+                    continue;
+                }
                 let length = self.same(at, distance);
                 if length > best.0 {
                     best = (length, distance);

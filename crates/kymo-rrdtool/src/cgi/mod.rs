@@ -176,6 +176,9 @@ impl Host for Page<'_, '_> {
                 [name, value, ..] => set(&mut self.variables, name, value),
                 _ => b"[ERROR: putvar failed because not enough arguments were defined]".to_vec(),
             },
+            Tag::GoodFor if arguments.len() != 1 => {
+                b"[ERROR: goodfor expected 1 argument]".to_vec()
+            }
             Tag::GoodFor => {
                 self.good_for = integer(first);
                 match self.good_for {

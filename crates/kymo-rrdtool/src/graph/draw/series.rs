@@ -15,6 +15,7 @@ pub(super) fn simplified(path: Path, zoom: f64) -> Path {
         // In the lowest bits of this sum is the whole number: much less work than a call of the library.
         const WHOLE: f64 = 6_755_399_441_055_744.0;
         let part = |value: f64| {
+            // Less than 2^30: products of ways and their sums fit.
             let value = (value * zoom).clamp(-4e6, 4e6) * 256.0;
             i64::from((value + WHOLE).to_bits() as i32)
         };
@@ -33,7 +34,7 @@ pub(super) fn simplified(path: Path, zoom: f64) -> Path {
                     Segment::Line(point) => fixed(point),
                     _ => fixed(start),
                 };
-                let step = (to.0.saturating_sub(end.0), to.1.saturating_sub(end.1));
+                let step = (to.0 - end.0, to.1 - end.1);
                 if step == (0, 0) && direction != (0, 0) {
                     match segment {
                         // It is there already.
@@ -41,9 +42,8 @@ pub(super) fn simplified(path: Path, zoom: f64) -> Path {
                         _ => continue,
                     }
                 }
-                let product = |a: i64, b: i64| i128::from(a) * i128::from(b);
-                let is_straight = product(step.0, direction.1) == product(step.1, direction.0)
-                    && product(step.0, direction.0) + product(step.1, direction.1) > 0;
+                let is_straight = step.0 * direction.1 == step.1 * direction.0
+                    && step.0 * direction.0 + step.1 * direction.1 > 0;
                 if is_straight {
                     segments.pop();
                 }
