@@ -17,7 +17,8 @@ use kymo::timeline::{Cache, IndexOptions, default_directory};
 use kymo_io::{Replace, STANDARD_INPUT, replace};
 use kymo_model::Recording;
 use kymo_view::{
-    Api, ExportOptions, Keep, Open, Opened, Reopen, Scene, SceneOptions, Server, ServerOptions,
+    Api, ExportError, ExportOptions, Keep, Open, Opened, Reopen, Scene, SceneOptions, Server,
+    ServerOptions,
 };
 
 use crate::args::view::View;
@@ -349,8 +350,17 @@ fn width(args: &View) -> usize {
 /// Writes the page as one file.
 fn export(path: &Path, size: usize, api: &Api, terminal: &Terminal) -> Result<(), Failure> {
     let exported = api.export(ExportOptions { size });
-    let exported = exported
-        .map_err(|error| Failure::Usage(format!("error: cannot export the page: {error}")))?;
+    let exported = exported.map_err(|error| {
+        let hint = match &error {
+            ExportError::TooSmall(needed) => {
+                format!(
+                    "\nhint: use `--export-size {needed}` or more, for example the default, 16M"
+                )
+            }
+            _ => String::new(),
+        };
+        Failure::Usage(format!("error: cannot export the page: {error}{hint}"))
+    })?;
     let write = |file: &mut File| file.write_all(exported.page.as_bytes());
     replace(path, Replace::NEW, write).map_err(|error| {
         Failure::Usage(format!("error: cannot write `{}`: {error}", path.display()))
