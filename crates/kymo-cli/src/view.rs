@@ -1,6 +1,7 @@
 //! `kymo view`.
 
 mod daemon;
+pub(crate) mod remote;
 mod save;
 mod sql;
 mod words;
@@ -49,6 +50,7 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     if let Some(path) = &args.export {
         refuse_export(path, args.force)?;
     }
+    remote::install(args.token_file.as_deref());
     if let Some(path) = args.assets.as_ref().filter(|path| !path.is_dir()) {
         return Err(Failure::Usage(format!(
             "error: `{}` of --assets is not a directory\nhint: the page's files are in crates/kymo-view/web",

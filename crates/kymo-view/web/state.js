@@ -83,6 +83,8 @@ export const onChange = (/** @type {() => void} */ listener) => listeners.push(l
 
 let isQueued = false;
 let isHeld = false;
+/** Whether a frame was to be drawn meanwhile. */
+let isLate = false;
 /** Draws again, once a frame. */
 export function changed() {
   if (isQueued) return;
@@ -91,6 +93,7 @@ export function changed() {
 }
 
 function showFrame() {
+  isLate = isHeld;
   if (isHeld) return;
   isQueued = false;
   for (const listener of listeners) listener();
@@ -101,8 +104,8 @@ export async function holdFrames(work, most) {
   isHeld = true;
   await Promise.race([work, sleep(most)]);
   isHeld = false;
-  isQueued = true;
-  requestAnimationFrame(showFrame);
+  if (isLate) requestAnimationFrame(showFrame);
+  isLate = false;
 }
 
 /** Whether all is known and drawn, and nothing under way, for tests. */

@@ -2,13 +2,15 @@
 //!
 //! * `prometheus`, `graphite`: what requests ask; `status`: what the server says of itself;
 //! * [`naming`]: what series are called; `catalog`: which there are;
-//! * `databases`: their samples, of the archive that `archives` chooses.
+//! * `databases`: their samples, of the archive that `archives` chooses;
+//! * `files`: databases as files, for `kymo view` on other machines.
 //!
 //! Nothing here changes a database, and no writer waits for it.
 
 mod archives;
 pub(crate) mod catalog;
 mod databases;
+mod files;
 mod graphite;
 pub mod naming;
 mod prometheus;
@@ -130,12 +132,14 @@ impl Queries {
         }
         match path {
             "/-/ready" | "/-/healthy" => HttpAnswer::text(200, "kymo serve is ready\n"),
-            _ => graphite::answer(self, path, request).unwrap_or_else(|| {
-                HttpAnswer::text(
-                    404,
-                    "expected /api/v1/... of Prometheus, or /metrics/find or /render of Graphite\n",
-                )
-            }),
+            _ => files::answer(self, path, request)
+                .or_else(|| graphite::answer(self, path, request))
+                .unwrap_or_else(|| {
+                    HttpAnswer::text(
+                        404,
+                        "expected /api/v1/... of Prometheus, /metrics/find or /render of Graphite, or /databases\n",
+                    )
+                }),
         }
     }
 
