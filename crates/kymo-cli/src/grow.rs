@@ -11,6 +11,7 @@ use kymo::timeline::{Changes, Timeline};
 use kymo_ctf::trace::Directory;
 
 use crate::terminal::{Outcome, Terminal};
+use crate::view::remote;
 
 /// How often files are looked at.
 pub(crate) const PERIOD: Duration = Duration::from_millis(200);
@@ -135,7 +136,8 @@ impl<'t> Watcher<'t> {
     }
 }
 
-/// The files below some paths, each with what changes when it does: its size and when it was written.
+/// The files below some paths, each with what changes when it does: its size and when it was written, or of files of a
+/// server, their version.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct FileStates(BTreeMap<PathBuf, (u64, Option<SystemTime>)>);
 
@@ -143,10 +145,15 @@ impl FileStates {
     /// As they are now.
     pub(crate) fn of(paths: &[PathBuf]) -> Self {
         let mut files = BTreeMap::new();
-        each_file(paths, &mut |path, metadata| {
+        let (far, near): (Vec<PathBuf>, Vec<PathBuf>) =
+            paths.iter().cloned().partition(|path| remote::is_url(path));
+        each_file(&near, &mut |path, metadata| {
             let state = (metadata.len(), metadata.modified().ok());
             files.insert(path.to_path_buf(), state);
         });
+        for (path, version) in far.iter().flat_map(|path| remote::versions(path)) {
+            files.insert(path, (version, None));
+        }
         Self(files)
     }
 

@@ -1,6 +1,7 @@
 //! `kymo view`.
 
 mod daemon;
+pub(crate) mod remote;
 mod save;
 mod sql;
 mod words;
@@ -17,7 +18,8 @@ use kymo::timeline::{Cache, IndexOptions, default_directory};
 use kymo_io::{Replace, STANDARD_INPUT, replace};
 use kymo_model::Recording;
 use kymo_view::{
-    Api, ExportOptions, Keep, Open, Opened, Reopen, Scene, SceneOptions, Server, ServerOptions,
+    Api, ExportError, ExportOptions, Keep, Open, Opened, Reopen, Scene, SceneOptions, Server,
+    ServerOptions,
 };
 
 use crate::args::view::View;
@@ -48,6 +50,7 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     if let Some(path) = &args.export {
         refuse_export(path, args.force)?;
     }
+    remote::install(args.token_file.as_deref());
     if let Some(path) = args.assets.as_ref().filter(|path| !path.is_dir()) {
         return Err(Failure::Usage(format!(
             "error: `{}` of --assets is not a directory\nhint: the page's files are in crates/kymo-view/web",
@@ -350,8 +353,17 @@ fn width(args: &View) -> usize {
 /// Writes the page as one file.
 fn export(path: &Path, size: usize, api: &Api, terminal: &Terminal) -> Result<(), Failure> {
     let exported = api.export(ExportOptions { size });
-    let exported = exported
-        .map_err(|error| Failure::Usage(format!("error: cannot export the page: {error}")))?;
+    let exported = exported.map_err(|error| {
+        let hint = match &error {
+            ExportError::TooSmall(needed) => {
+                format!(
+                    "\nhint: use `--export-size {needed}` or more, for example the default, 16M"
+                )
+            }
+            _ => String::new(),
+        };
+        Failure::Usage(format!("error: cannot export the page: {error}{hint}"))
+    })?;
     let write = |file: &mut File| file.write_all(exported.page.as_bytes());
     replace(path, Replace::NEW, write).map_err(|error| {
         Failure::Usage(format!("error: cannot write `{}`: {error}", path.display()))

@@ -78,6 +78,88 @@ fn a_page_holds_what_the_range_does() {
     let reported = good(&few);
     assert!(reported.contains("hint: choose a range"), "{reported}");
     assert!(std::fs::metadata(&page).unwrap().len() < (whole.len() as u64) / 2);
+    // A page without any event says nothing: what would be enough is named, and is enough.
+    let export = |size: &str| {
+        let size = ["--force", "--export-size", size];
+        kymo(&[&all[..], &size[..]].concat())
+    };
+    let none = export("1");
+    assert_eq!(none.status.code(), Some(2));
+    let reported = String::from_utf8_lossy(&none.stderr).into_owned();
+    let needed = reported.split("hint: use `--export-size ").nth(1).unwrap();
+    let needed = needed.split('`').next().unwrap();
+    let one = export(needed);
+    let reported = String::from_utf8_lossy(&one.stderr).into_owned();
+    assert!(reported.contains("the first 1 events"), "{reported}");
+}
+
+#[cfg(unix)]
+#[test]
+fn databases_of_a_server_are_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_kymo"));
+        command.args(words).current_dir(directory.path());
+        let output = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    };
+    let create =
+        "rrd create a/load.rrd --start 999999900 --step 60 DS:v:GAUGE:120:U:U RRA:LAST:0:1:10";
+    let update = "rrd update a/load.rrd 999999960:1 1000000020:2";
+    std::fs::create_dir_all(directory.path().join("data/a")).unwrap();
+    for words in [create, update] {
+        let words = words.replace("a/load.rrd", "data/a/load.rrd");
+        let words: Vec<&str> = words.split(' ').collect();
+        assert_eq!(run(&words).0, Some(0));
+    }
+    std::fs::write(directory.path().join("tokens"), "# of a test\nfirst\n").unwrap();
+    let config = "[query]\ntoken-file = \"tokens\"\n";
+    std::fs::write(directory.path().join("serve.toml"), config).unwrap();
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    drop(socket);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_kymo"));
+    let words = [
+        "serve",
+        "--config",
+        "serve.toml",
+        "--data",
+        "data",
+        "--query",
+        &address,
+    ];
+    let server = command.args(words).current_dir(directory.path()).spawn();
+    let mut server = server.unwrap();
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while std::net::TcpStream::connect(&address).is_err() {
+        assert!(std::time::Instant::now() < end, "it does not listen");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let url = format!("http://{address}/a");
+    let view =
+        |words: &[&str]| run(&[&["view", "--text", "--width", "60", "--no-cache"], words].concat());
+    let (code, _, reported) = view(&[&url]);
+    assert!(
+        code != Some(0) && reported.contains("`--token-file`"),
+        "{reported}"
+    );
+    let (code, out, reported) = view(&["--token-file", "tokens", &url]);
+    assert_eq!(code, Some(0), "{reported}");
+    assert!(out.contains("load.rrd"), "{out}");
+    let (code, _, reported) = view(&["--token-file", "tokens", &format!("{url}/b")]);
+    assert!(code != Some(0), "{reported}");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let (code, _, reported) = view(&["--token-file", "tokens", &url]);
+    assert!(
+        code != Some(0) && reported.contains("refused"),
+        "{reported}"
+    );
 }
 
 #[test]

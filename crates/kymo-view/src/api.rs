@@ -127,6 +127,13 @@ impl Api {
         }
     }
 
+    /// What the page brings along, so that it need not ask for it first: the scene, and what is kept, if that can be
+    /// read.
+    pub(crate) fn first(&self) -> Value {
+        let keep = self.keep.answer(&json!({})).ok();
+        json!({"scene": self.scene(&Value::Null), "keep": keep})
+    }
+
     /// The snapshots and notes.
     pub(crate) fn kept(&self) -> Value {
         let answer = self.keep.answer(&json!({}));

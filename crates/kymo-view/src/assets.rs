@@ -75,10 +75,18 @@ pub fn content_type(name: &str) -> &'static str {
     }
 }
 
+/// The page itself.
+const INDEX: &str = "index.html";
+
+/// Whether a path leads to the page itself.
+pub(crate) fn is_index(path: &str) -> bool {
+    path.is_empty() || path == INDEX
+}
+
 /// A file of the page, from a directory if one is given; only names of [`ASSETS`] are looked up there. Of those built in,
 /// `main.js` holds all modules.
 pub fn find(path: &str, directory: Option<&Path>) -> Option<(&'static str, Cow<'static, [u8]>)> {
-    let path = if path.is_empty() { "index.html" } else { path };
+    let path = if is_index(path) { INDEX } else { path };
     let asset = ASSETS.iter().find(|asset| asset.name == path)?;
     let bytes = match directory {
         Some(directory) => Cow::Owned(std::fs::read(directory.join(asset.name)).ok()?),

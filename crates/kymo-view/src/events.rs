@@ -307,6 +307,9 @@ impl Scene {
         limit: u64,
         condition: Option<&str>,
     ) -> Result<Option<Vec<OnTrack>>, QueryError> {
+        if condition.is_none() && self.has_more(tracks, range, limit) {
+            return Ok(None);
+        }
         let mut query = self.within(range, condition);
         query.columns = Columns::All;
         query.limit = Some(limit.saturating_add(self.state().untimed).saturating_add(1));
@@ -342,6 +345,28 @@ impl Scene {
             }
         })?;
         Ok((rows <= limit).then_some(events))
+    }
+
+    /// Whether the index shows that there are so many rows in a range that they need not be decoded to know that.
+    fn has_more(&self, tracks: &[u32], (begin, end): (i64, i64), limit: u64) -> bool {
+        /// A row may be on several tracks.
+        const SURELY: u64 = 4;
+        const COLUMNS: usize = 64;
+        if self.wanted.is_some() {
+            return false;
+        }
+        let (grid, bins) = self.known_bins(tracks, (begin, end), COLUMNS);
+        let span = i128::from(grid.span());
+        let mut rows = 0u64;
+        for of in bins.iter().filter(|of| !of.is_estimate) {
+            for (position, bin) in &of.bins {
+                let from = i128::from(of.begin) + i128::from(*position) * span;
+                // Those at the edges may begin before the range, or end behind it.
+                let is_within = from >= begin.into() && from + span <= i128::from(end);
+                rows = rows.saturating_add(if is_within { bin.count } else { 0 });
+            }
+        }
+        rows > limit.saturating_mul(SURELY)
     }
 
     /// The time of the first row of a track after a time (or at it), or of the last one before it (or at it).

@@ -59,15 +59,24 @@ pub enum ExportError {
     Empty,
     /// The events cannot be read.
     Query(QueryError),
+    /// Not even the first event fits into the size: about so many bytes are needed for it.
+    TooSmall(usize),
     /// Random numbers are not available.
     Random(io::Error),
 }
+
+/// The least bytes of a line.
+const LINE: usize = 64;
 
 impl fmt::Display for ExportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("there are no events with a time"),
             Self::Query(error) => write!(f, "{error}"),
+            Self::TooSmall(needed) => write!(
+                f,
+                "no event fits into the page: the first one needs a size of {needed} bytes"
+            ),
             Self::Random(error) => write!(f, "cannot make a random number: {error}"),
         }
     }
@@ -96,6 +105,9 @@ impl Api {
             .events(&tracks, range, options.size / 2)
             .map_err(ExportError::Query)?;
         let count = events.len();
+        if count == 0 && !is_whole {
+            return Err(ExportError::TooSmall(self.least_size(range)?));
+        }
         let data = json!({
             "scene": self.scene(&Value::Null),
             "fingerprints": self.fingerprints()["fingerprints"],
@@ -114,6 +126,13 @@ impl Api {
             events: count,
             is_whole,
         })
+    }
+
+    /// The size of a page that holds the first event of a range: half of it is for events.
+    fn least_size(&self, range: (i64, i64)) -> Result<usize, ExportError> {
+        let first = self.scene.lines(range, false, 1, None);
+        let first = first.map_err(ExportError::Query)?;
+        Ok(first.first().map_or(0, |line| 2 * (line.json.len() + LINE)))
     }
 
     /// The flows through the events of a page, as far as they lie in its range.
@@ -195,8 +214,6 @@ impl Api {
         (begin, end): (i64, i64),
         size: usize,
     ) -> Result<(Vec<Value>, bool), QueryError> {
-        /// The least bytes of a line.
-        const LINE: usize = 64;
         let limit = (size / LINE) as u64;
         let mut lines = self.scene.lines((begin, end), false, limit.max(1), None)?;
         let mut is_whole = (lines.len() as u64) < limit;
@@ -275,8 +292,7 @@ fn page(data: &Value, nonce: &str) -> String {
             String::from_utf8_lossy(&bytes).into_owned()
         })
     };
-    // Nothing in a script ends it but its own end.
-    let json = data.to_string().replace('<', "\\u003c");
+    let json = script_json(data);
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data: blob:; base-uri 'none'; \
          form-action 'none'"
@@ -306,10 +322,15 @@ fn page(data: &Value, nonce: &str) -> String {
     page
 }
 
+/// JSON as the content of an element `script`: nothing in it ends the element.
+pub(crate) fn script_json(data: &Value) -> String {
+    data.to_string().replace('<', "\\u003c")
+}
+
 /// What the page names that comes with it here.
 const ICON: &str = "<link rel=\"icon\" href=\"icon.svg\">";
 const STYLE: &str = "<link rel=\"stylesheet\" href=\"view.css\">";
-const SCRIPT: &str = "<script type=\"module\" src=\"main.js\"></script>";
+pub(crate) const SCRIPT: &str = "<script type=\"module\" src=\"main.js\"></script>";
 
 /// Bytes as text (RFC 4648).
 fn base64(bytes: &[u8]) -> String {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use kymo::pipeline::Window;
 use kymo::timeline::{
-    Batch, Bin, Grid, IndexOptions, Query, QueryError, Slice, Timeline, TimelineIndex,
+    Batch, Bin, Grid, IndexOptions, Query, QueryError, Slice, Summary, Timeline, TimelineIndex,
 };
 use kymo::{AnyRecording, filter};
 use kymo_model::{Recording, TrackPath};
@@ -314,8 +314,8 @@ impl Scene {
         end: i64,
         columns: usize,
     ) -> (Grid, Vec<TrackBins>) {
-        let mut answer = Vec::new();
         if let Some(found) = found.or(self.wanted.as_ref()) {
+            let mut answer = Vec::new();
             let grid = Grid::new(begin, end, columns);
             let mut found = found.lock();
             for &track in tracks {
@@ -328,26 +328,50 @@ impl Scene {
             }
             return (grid, answer);
         }
-        let asked = tracks.iter().filter_map(|&number| {
-            let (recording, track) = self.tracks.get(number)?;
-            Some((recording, track.path))
-        });
-        let asked: Vec<(usize, TrackPath)> = asked.collect();
+        let asked = self.paths(tracks);
         let range = window(begin, end);
         // On the grid of another clock a range may touch one span more.
         let mut summary = self.index.summary(range, Some(&asked), columns + 1);
         self.look_ahead((range, columns + 1, asked), &mut summary);
+        self.bins_of(summary, (begin, end))
+    }
+
+    /// What the index knows of some tracks now: no packet in view is decoded for it.
+    pub(crate) fn known_bins(
+        &self,
+        tracks: &[u32],
+        (begin, end): (i64, i64),
+        columns: usize,
+    ) -> (Grid, Vec<TrackBins>) {
+        let asked = self.paths(tracks);
+        let summary = self
+            .index
+            .summary(window(begin, end), Some(&asked), columns + 1);
+        self.bins_of(summary, (begin, end))
+    }
+
+    /// The recordings of tracks, and their paths.
+    fn paths(&self, tracks: &[u32]) -> Vec<(usize, TrackPath)> {
+        let asked = tracks.iter().filter_map(|&number| {
+            let (recording, track) = self.tracks.get(number)?;
+            Some((recording, track.path))
+        });
+        asked.collect()
+    }
+
+    /// The bins of a summary by the numbers of their tracks.
+    fn bins_of(&self, summary: Summary, (begin, end): (i64, i64)) -> (Grid, Vec<TrackBins>) {
         let grid = Grid::with_span(begin, end, summary.span);
-        for of in summary.tracks {
-            let number = self.tracks.number(of.recording, &of.track);
-            answer.extend(number.map(|track| TrackBins {
-                track,
+        let bins = summary.tracks.into_iter().filter_map(|of| {
+            Some(TrackBins {
+                track: self.tracks.number(of.recording, &of.track)?,
                 is_estimate: of.is_estimate,
                 begin: of.begin,
                 bins: of.bins,
-            }));
-        }
-        (grid, answer)
+            })
+        });
+        let bins = bins.collect();
+        (grid, bins)
     }
 
     /// Finds what is not known yet.

@@ -1,6 +1,7 @@
 //! Searches: the conditions that they ask for, and where their rows are.
 
 use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 use kymo::filter::{Filter, FilterError};
 use kymo_model::{Kind, Recording};
@@ -11,6 +12,10 @@ use crate::scene::window;
 
 /// A search is at most so long, in bytes.
 const MOST_TEXT: usize = 1 << 16;
+
+/// How long an answer may wait for the first rows of a search, and how often it looks.
+const MOST_WAIT: Duration = Duration::from_millis(500);
+const WAIT_STEP: Duration = Duration::from_millis(2);
 
 /// Fields in which a text is looked for.
 const MOST_TEXT_FIELDS: usize = 128;
@@ -104,6 +109,11 @@ impl Api {
         let columns = number(request, "width")?.clamp(1, MOST_COLUMNS);
         let matches = job.matches.as_ref().ok_or("this is not a search")?;
         let tracks = chosen(request)?;
+        let wait = Duration::from_millis(request["wait"].as_u64().unwrap_or(0)).min(MOST_WAIT);
+        let begun = Instant::now();
+        while matches.lock().count == 0 && !job.is_done() && begun.elapsed() < wait {
+            std::thread::sleep(WAIT_STEP);
+        }
         let mut found = matches.lock();
         let length = (end.abs_diff(begin) / columns).saturating_add(1);
         let tracks = tracks.unwrap_or_else(|| found.tracks().collect());

@@ -15,6 +15,7 @@ use kymo_io::net::response_head;
 
 use crate::api::Api;
 use crate::assets;
+use crate::export::{SCRIPT, script_json};
 use crate::guard::{Guard, HEADERS};
 use crate::live::{Current, Reopen};
 use crate::request::{BadRequest, Head, MOST_HEAD, Method, parse};
@@ -394,6 +395,7 @@ fn answer(shared: &Shared, current: &Current, head: &Head, body: &[u8]) -> Answe
         Err(refused) => return Answer::status(refused.0),
     };
     match (head.method, path.strip_prefix("api/")) {
+        (Method::Get, _) if assets::is_index(path) => index(shared, &current.get()),
         (Method::Get, _) => asset(shared, head, path),
         (Method::Post, Some(name @ ("alive" | "close"))) => {
             let request = serde_json::from_slice(body).unwrap_or(serde_json::Value::Null);
@@ -415,6 +417,21 @@ fn answer(shared: &Shared, current: &Current, head: &Head, body: &[u8]) -> Answe
         }
         (Method::Post, Some(name)) => current.get().answer(name, body),
         (Method::Post, None) => Answer::status(404),
+    }
+}
+
+/// The page, with what it shows first.
+fn index(shared: &Shared, api: &Api) -> Answer {
+    let Some((name, bytes)) = assets::find("", shared.assets.as_deref()) else {
+        return Answer::status(404);
+    };
+    let first = script_json(&api.first());
+    let data = format!("<script type=\"application/json\" id=\"first\">{first}</script>\n{SCRIPT}");
+    let page = String::from_utf8_lossy(&bytes).replacen(SCRIPT, &data, 1);
+    Answer {
+        content_type: assets::content_type(name),
+        body: page.into_bytes().into(),
+        ..Answer::status(200)
     }
 }
 

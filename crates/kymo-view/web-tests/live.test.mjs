@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { before, test } from "node:test";
 import { copy, kymo, look, open, run, serve, servers, settled, theBrowser, work } from "./harness.mjs";
@@ -100,6 +101,34 @@ test("of many databases, the page learns of the one that changes, and of nothing
   assert.equal(await look(page, (at) => kymo.scene.tracks.find((of) => of.last === 1000000380000000000n).recording === at, changed), true);
 });
 
+test("databases of a kymo serve on another machine are shown, with updates that wait in its memory", async () => {
+  const port = await new Promise((done) => {
+    const socket = createServer();
+    socket.listen(0, "127.0.0.1", () => {
+      const { port } = socket.address();
+      socket.close(() => done(port));
+    });
+  });
+  mkdirSync(join(work, "served/web-1"), { recursive: true });
+  mkdirSync(join(work, "served/web-2"));
+  for (const host of ["web-1", "web-2"]) copyFileSync(join(work, "one.rrd"), join(work, `served/${host}/load.rrd`));
+  const daemon = start("serve", "--data", "served", "--query", `127.0.0.1:${port}`, "--rrdcached", `unix:${join(work, "served.sock")}`);
+  await until(() => existsSync(join(work, "served.sock")) || daemon.program.exitCode !== null);
+  assert.equal(daemon.program.exitCode, null, daemon.text);
+  const page = await open(await serve("--no-cache", `http://127.0.0.1:${port}`));
+  const paths = await look(page, () => kymo.scene.info.recordings.map((of) => of.path));
+  assert.deepEqual(paths, ["web-1", "web-2"].map((host) => `http://127.0.0.1:${port}/${host}/load.rrd`));
+  const time = 1000000000 + 620;
+  run("rrd", "update", "--daemon", `unix:${join(work, "served.sock")}`, join(work, "served/web-2/load.rrd"), `${time}:9`);
+  await page.waitForFunction((time) => kymo.scene.tracks.some((of) => of.recording === 1 && of.last === BigInt(time) * 1000000000n), time);
+  assert.notEqual(run("rrd", "last", "served/web-2/load.rrd").stdout.trim(), String(time), "it was written already");
+  // A server that is gone: what is shown stays.
+  daemon.program.kill("SIGKILL");
+  await new Promise((done) => setTimeout(done, 1500));
+  assert.equal(await look(page, () => kymo.scene.tracks.filter((of) => of.rows).length), 2);
+  await page.close();
+});
+
 test("a viewer that is started before kymo receive waits, and shows what comes", async () => {
   const { length } = run("print", "packets").stdout.trim().split("\n");
   mkdirSync(join(work, "later"));
@@ -135,6 +164,11 @@ test("until all has been read, the page says that it shows estimates, everywhere
     const scene = await answer.json();
     if (isReading) Object.assign(scene, { settled: false, generation: 0, ...(scene.same ? {} : { whole: false, bytes_read: 0.4 * scene.bytes, states: scene.states.map((of) => [...of.slice(0, 5), true]) }) });
     await route.fulfill({ json: scene });
+  });
+  // The page brings along what the server knows.
+  await page.route(address, async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, body: (await answer.text()).replace('id="first"', 'id="known"') });
   });
   await page.goto(address);
   await page.waitForFunction(() => globalThis.kymo?.drawn.estimate && kymo.scene.tracks.every((of) => of.estimate));

@@ -26,6 +26,31 @@ test("all kinds of recordings are on one time line", async () => {
   const shown = await look(page, () => ({ tracks: kymo.scene.tracks.length, recordings: kymo.scene.info.recordings.length, rows: kymo.rows().length, bins: kymo.drawn.bins }));
   assert.equal(shown.recordings, 5);
   assert.ok(shown.tracks > 5 && shown.rows > shown.tracks && shown.bins > 0, JSON.stringify(shown));
+  // They lie years apart: each is shown in turn, and has painted something on a track of its own.
+  for (const [recording, kind] of [[0, "ctf"], [1, "cpel"], [2, "rrd"], [3, "collectd"], [4, "chrome"]]) {
+    await look(page, (recording) => {
+      const own = kymo.scene.tracks.filter((of) => of.recording === recording && of.rows);
+      const [first, last] = [own.map((of) => of.first).sort()[0], own.map((of) => of.last).sort().at(-1)];
+      kymo.actions.fit(first, last > first ? last : first + 1000000n);
+      kymo.view.scroll = Math.max(0, kymo.rows().find((row) => row.recording === recording).top);
+    }, recording);
+    await settled(page);
+    const painted = await look(page, (recording) => {
+      const canvas = document.getElementById("tracks");
+      const ratio = canvas.width / canvas.clientWidth;
+      const pen = canvas.getContext("2d");
+      const rows = kymo.rows().filter((row) => row.track && row.recording === recording && row.track.rows);
+      return rows.map((row) => {
+        // Without the line below the row, and the scale at the right.
+        const top = Math.round((row.top - kymo.view.scroll + 2) * ratio);
+        const pixels = pen.getImageData(0, top, canvas.width * 0.8, Math.max(1, Math.round((row.height - 4) * ratio))).data;
+        let count = 0;
+        for (let at = 3; at < pixels.length; at += 4) count += pixels[at] > 60 ? 1 : 0;
+        return count;
+      });
+    }, recording);
+    assert.ok(painted.length > 0 && painted.some((count) => count > 0), `${kind}: ${painted}`);
+  }
   await page.close();
 });
 

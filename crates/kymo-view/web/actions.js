@@ -130,6 +130,9 @@ async function takeStep(/** @type {number} */ way) {
   return selectEvent(key, (way > 0 ? view.begin : viewEnd()) - (row?.shift ?? 0n), way);
 }
 
+/** How long an answer waits for the first hits of a search, in milliseconds. */
+const FIRST_WAIT = 250;
+
 let polls = 0;
 async function startSearch(/** @type {string} */ text, /** @type {string} */ mode) {
   const hits = /** @type {HTMLElement} */ (document.getElementById("hits"));
@@ -153,15 +156,18 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
     let pause = 40;
     while (search.job === job && poll === polls) {
       const all = overviewRange();
-      const found = await hitsIn(job, all.begin, all.span, 400);
+      // The answer waits for the first hits, so that they are shown at once.
+      const found = await hitsIn(job, all.begin, all.span, 400, search.count ? 0 : FIRST_WAIT);
       if (search.count !== found.count) forget(job);
       Object.assign(search, { count: found.count, density: found.density, done: found.done, cut: found.cut });
       hits.textContent = `${found.count.toLocaleString("en-US")} hits${found.cut ? " (limit)" : found.done ? "" : "…"}`;
       changed();
       if (found.done) break;
-      await sleep(pause);
-      // The first hits are shown at once, the number of all of them now and then.
-      if (found.count) pause = Math.min(1000, pause * 1.5);
+      // The number of all hits is shown now and then.
+      if (found.count) {
+        await sleep(pause);
+        pause = Math.min(1000, pause * 1.5);
+      }
     }
   } catch (error) {
     if (poll !== polls) return;

@@ -20,18 +20,20 @@ export const search = { /** what is searched, and how */ of: "", job: 0, stripKe
 /** What the mouse is over, and what it drags. @type {{x: number, y: number, zoom: {from: number, to: number}|null}} */
 export const pointer = { x: -1, y: -1, zoom: null };
 
-export let colours = { back: "", bar: "", line: "", text: "", soft: "", accent: "", mark: "", area: "" };
+export const colours = { back: "", bar: "", line: "", text: "", soft: "", accent: "", mark: "", area: "" };
 
 /** Reads the colours of the theme. */
 export function readColours() {
-  const probe = document.createElement("span");
-  document.body.append(probe);
-  const read = (/** @type {string} */ name) => {
+  const names = /** @type {(keyof typeof colours)[]} */ (Object.keys(colours));
+  // All are there before the first is read, so that styles are computed once.
+  const probes = names.map((name) => {
+    const probe = document.createElement("span");
     probe.style.color = `var(--${name})`;
-    return getComputedStyle(probe).color;
-  };
-  colours = { back: read("back"), bar: read("bar"), line: read("line"), text: read("text"), soft: read("soft"), accent: read("accent"), mark: read("mark"), area: read("area") };
-  probe.remove();
+    return probe;
+  });
+  document.body.append(...probes);
+  names.forEach((name, at) => (colours[name] = getComputedStyle(probes[at]).color));
+  for (const probe of probes) probe.remove();
   hatch = null;
 }
 

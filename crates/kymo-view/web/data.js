@@ -2,7 +2,7 @@
 
 import { source } from "./source.js";
 import { changed, scene } from "./state.js";
-import { TILE, VALUES } from "./wire.js";
+import { TILE, VALUES, noBins } from "./wire.js";
 
 /** Tiles of tracks that are kept. */
 const MOST_TILES = 12000;
@@ -19,6 +19,11 @@ export const ask = (name, request) => source.ask(name, request);
 const tiles = new Map();
 let keptTiles = 0;
 
+/** @type {() => void} */
+let tilesHaveCome = () => {};
+/** The first tiles. @type {Promise<void>} */
+export const firstTiles = new Promise((done) => (tilesHaveCome = done));
+
 const name = (/** @type {number} */ job, /** @type {number} */ shift, /** @type {number} */ track) => `${job}:${shift}:${track}`;
 
 /** The tiles of a track at a resolution. */
@@ -30,35 +35,32 @@ export const tileLength = (shift) => BigInt(TILE) << BigInt(shift);
 /** Keeps tiles that were sent. @param {import("./wire.js").Tiles} sent @param {number} job @param {number[]} asked @param {number} first @param {number} count */
 export function keepTiles(sent, job, asked, first, count) {
   const missing = new Set(asked);
-  const put = (/** @type {number} */ track, /** @type {any[]} */ parts, /** @type {boolean} */ estimate, phase = 0) => {
-    const key = name(job, sent.shift, track);
+  const put = (/** @type {import("./wire.js").TrackBins} */ of) => {
+    const key = name(job, sent.shift, of.track);
     let own = tiles.get(key);
     if (!own) tiles.set(key, (own = new Map()));
+    let from = 0;
     for (let tile = 0; tile < count; tile++) {
-      const part = parts[tile];
+      let to = from;
+      const end = tile === count - 1 ? Infinity : (tile + 1) * TILE;
+      while (to < of.position.length && of.position[to] < end) to++;
+      const position = new Uint16Array(to - from);
+      for (let bin = from; bin < to; bin++) position[bin - from] = of.position[bin] % TILE;
       if (!own.has(first + tile)) keptTiles++;
       own.set(first + tile, {
-        length: part.position.length, phase,
-        position: Uint16Array.from(part.position), count: Float64Array.from(part.count), kind: Uint8Array.from(part.kind),
-        offset: Float64Array.from(part.offset), known: Float64Array.from(part.known), values: Float64Array.from(part.values),
-        estimate, generation: sent.generation,
+        length: to - from, phase: of.phase, position,
+        count: new Float64Array(of.count.slice(from, to)), kind: new Uint8Array(of.kind.slice(from, to)), offset: new Float64Array(of.offset.slice(from, to)),
+        known: new Float64Array(of.known.slice(from, to)), values: new Float64Array(of.values.slice(from * VALUES, to * VALUES)),
+        estimate: of.estimate, generation: sent.generation,
       });
+      from = to;
     }
-  };
-  const empty = () => ({ position: [], count: [], kind: [], offset: [], known: [], values: [] });
-  for (const of of sent.tracks) {
-    const parts = Array.from({ length: count }, empty);
-    for (let bin = 0; bin < of.position.length; bin++) {
-      const part = /** @type {any} */ (parts[Math.min(count - 1, Math.floor(of.position[bin] / TILE))]);
-      part.position.push(of.position[bin] % TILE);
-      for (const key of /** @type {const} */ (["count", "kind", "offset", "known"])) part[key].push(of[key][bin]);
-      for (let at = bin * VALUES; at < (bin + 1) * VALUES; at++) part.values.push(of.values[at]);
-    }
-    put(of.track, parts, of.estimate, of.phase);
     missing.delete(of.track);
-  }
+  };
+  sent.tracks.forEach(put);
   // Tracks without rows there.
-  for (const track of missing) put(track, Array.from({ length: count }, empty), false);
+  for (const track of missing) put(noBins(track));
+  tilesHaveCome();
   if (keptTiles > MOST_TILES) {
     tiles.clear();
     keptTiles = 0;

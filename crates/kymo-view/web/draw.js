@@ -48,22 +48,7 @@ function drawTracks() {
   const { context, width, height } = prepare(canvas);
   if (!scene.info || width < 1) return;
   Object.assign(drawn, { bins: 0, slices: 0, labels: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, missing: false, scales: [] });
-  const visible = visibleRows(height);
-  const shift = shiftOf(view.span, width);
-  /** @type {Map<bigint, Frame[]>} */
-  const frames = new Map();
-  /** @type {Map<bigint, import("./state.js").Row[]>} */
-  const byShift = new Map();
-  for (const row of visible) {
-    if (row.kind !== "track") continue;
-    const list = byShift.get(row.shift);
-    if (list) list.push(row);
-    else byShift.set(row.shift, [row]);
-  }
-  for (const [moved, list] of byShift) {
-    frames.set(moved, framesOf(moved, width));
-    for (const frame of frames.get(moved) ?? []) request(list, frame, shift);
-  }
+  const { visible, shift, frames } = askForVisible(width, height);
   for (const row of visible) {
     const top = row.top - view.scroll;
     if (row.kind === "group") {
@@ -109,6 +94,27 @@ function drawTracks() {
     context.fillStyle = colours.soft;
     context.fillText(!scene.info.recordings.length ? "Nothing is there yet: recordings are shown as they appear." : scene.whole ? "The recordings have no events." : "Reading the recordings…", 12, 24);
   }
+}
+
+/** The rows in sight and their frames. What they need is asked for, unless it is there. */
+export function askForVisible(width = canvas.clientWidth, height = canvas.clientHeight) {
+  const visible = visibleRows(height);
+  const shift = shiftOf(view.span, width);
+  /** @type {Map<bigint, Frame[]>} */
+  const frames = new Map();
+  /** @type {Map<bigint, import("./state.js").Row[]>} */
+  const byShift = new Map();
+  for (const row of visible) {
+    if (row.kind !== "track") continue;
+    const list = byShift.get(row.shift);
+    if (list) list.push(row);
+    else byShift.set(row.shift, [row]);
+  }
+  for (const [moved, list] of byShift) {
+    frames.set(moved, framesOf(moved, width));
+    for (const frame of frames.get(moved) ?? []) request(list, frame, shift);
+  }
+  return { visible, shift, frames };
 }
 
 /** Asks for what some rows need. */

@@ -141,7 +141,7 @@ export class Embedded {
       for (let bin = firstOf(of.position.length, (bin) => at(bin) >= 0); bin < of.position.length; bin++) {
         const position = Math.floor(at(bin) / length);
         if (position >= spans) break;
-        const values = of.values.slice(bin * VALUES, (bin + 1) * VALUES);
+        const values = Array.from(of.values.slice(bin * VALUES, (bin + 1) * VALUES));
         if (out.position.at(-1) !== position) {
           out.position.push(position);
           out.count.push(of.count[bin]);

@@ -2,6 +2,7 @@
 
 import { Delayed } from "./busy.js";
 import { ask } from "./data.js";
+import { first } from "./source.js";
 import { changed, read, layOut, view, write } from "./state.js";
 
 /**
@@ -31,7 +32,7 @@ function take(answer) {
 
 /** Looks what is kept. */
 export async function loadKept() {
-  take(await ask("keep", {}));
+  take(first?.keep ?? (await ask("keep", {})));
   changed();
 }
 

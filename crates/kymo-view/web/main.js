@@ -1,20 +1,20 @@
 // The page begins here: it asks for the scene until all is known, and draws.
 
-import { ask, outdate } from "./data.js";
+import { ask, firstTiles, outdate } from "./data.js";
 import { applyRules, kept, loadKept, watchRules } from "./keep.js";
 import { command, readState } from "./link.js";
-import { source } from "./source.js";
+import { first, source } from "./source.js";
 import { ACTIONS, actions, showView, tell } from "./actions.js";
 import { analyse } from "./analyses.js";
 import { drawn, readColours, search } from "./canvas.js";
-import { draw } from "./draw.js";
+import { askForVisible, draw } from "./draw.js";
 import { flame } from "./flame.js";
 import { flows } from "./flows.js";
 import { gaps } from "./fold.js";
 import { lens } from "./lens.js";
 import { listen, shownRows } from "./input.js";
 import { applyHeight, dialogs, panels } from "./panels.js";
-import { changed, fitAll, idle, keyOf, known, onChange, read, scene, selected, takeScene, view } from "./state.js";
+import { changed, fitAll, holdFrames, idle, keyOf, known, onChange, onSettled, read, scene, selected, takeScene, view } from "./state.js";
 
 const get = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
 const pageNumber = Math.floor(Math.random() * 2 ** 48);
@@ -35,15 +35,15 @@ function status() {
 
 async function poll() {
   let pause = 100;
-  for (;;) {
+  for (let isFirst = true; ; isFirst = false) {
     try {
-      const info = await ask("scene", known());
+      const info = (isFirst && first?.scene) || (await ask("scene", known()));
       const wasLost = scene.is_lost;
       scene.is_lost = false;
       if (info.same) Object.assign(scene.info, { filtered: info.filtered, bytes_read: info.bytes_read, settled: info.settled });
       else {
         // Until there is a recording, the page waits.
-        const isFirst = !hasBegun && info.recordings.count > 0;
+        const begins = !hasBegun && info.recordings.count > 0;
         const had = scene.tracks.some((of) => of.rows);
         const end = scene.end;
         takeScene(info);
@@ -54,7 +54,7 @@ async function poll() {
         }
         scene.epoch = info.epoch ?? 0;
         if (hasBegun && view.follow && scene.end > end) actions.goToEnd();
-        if (isFirst) {
+        if (begins) {
           hasBegun = true;
           await begin();
         } else if (hasBegun) fitUnlessMoved();
@@ -76,6 +76,9 @@ async function poll() {
     await new Promise((done) => setTimeout(done, pause));
   }
 }
+
+/** How long the first frame waits for the first tiles, in milliseconds. */
+const FIRST_PATIENCE = 60;
 
 let hasBegun = false;
 /** Whether the page was opened with a view in its address, where the page itself keeps the view later. */
@@ -102,6 +105,9 @@ async function begin() {
     fitUnlessMoved();
   }
   showView();
+  // The first frame shows events: drawn before they are there, it would hold them up.
+  askForVisible();
+  holdFrames(firstTiles, FIRST_PATIENCE);
   if (view.event) actions.selectEvent(view.event.track, view.event.time, 0, view.event.nth);
   document.title = `${scene.info.recordings.map((/** @type {any} */ of) => of.path.split("/").at(-1)).slice(0, 3).join(", ")} – kymo`;
 }
@@ -123,8 +129,8 @@ async function loadView() {
 onChange(() => {
   draw();
   status();
-  if (hasBegun) watchRules();
 });
+onSettled(() => hasBegun && watchRules());
 window.addEventListener("resize", () => (applyHeight(), changed()));
 window.addEventListener("hashchange", async () => {
   if (await loadView()) showView();

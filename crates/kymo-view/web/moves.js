@@ -69,12 +69,12 @@ export async function nextHitOf(job, at, back, of) {
   return (back ? found.at(-1) : found[0]) ?? null;
 }
 
-/** How many hits there are in parts of a range. @param {number} job @param {bigint} begin @param {number} span @param {number} width @returns {Promise<any>} */
-export async function hitsIn(job, begin, span, width) {
+/** How many hits there are in parts of a range. @param {number} job @param {bigint} begin @param {number} span @param {number} width @param {number} wait how long to wait for the first one, in milliseconds @returns {Promise<any>} */
+export async function hitsIn(job, begin, span, width, wait = 0) {
   const end = begin + BigInt(Math.max(0, Math.round(span)));
   const list = groups();
   const parts = await Promise.all((list.length ? list : [[0n, null]]).map(([shift, tracks]) =>
-    ask("found", { job, begin: clamp(begin - /** @type {bigint} */ (shift)), end: clamp(end - /** @type {bigint} */ (shift)), width, ...(tracks ? { tracks } : {}) })));
+    ask("found", { job, begin: clamp(begin - /** @type {bigint} */ (shift)), end: clamp(end - /** @type {bigint} */ (shift)), width, ...(wait ? { wait } : {}), ...(tracks ? { tracks } : {}) })));
   const density = Array(width).fill(0);
   for (const part of parts) part.density.forEach((/** @type {number} */ count, /** @type {number} */ at) => (density[at] += count));
   return { ...parts[0], done: parts.every((part) => part.done), density };

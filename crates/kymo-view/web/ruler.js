@@ -1,6 +1,6 @@
 // The ruler with marks and notes, and the overview of all time.
 
-import { colours, drawn, framesOf, hatching, overview, pointer, prepare, ruler, search, timeAt, viewEnd, xOf } from "./canvas.js";
+import { colours, drawn, framesOf, hatching, overview, pointer, prepare, ruler, search, timeAt, viewEnd, widthOf, xOf } from "./canvas.js";
 import { density, wantDensity, wantStrip } from "./data.js";
 import { later } from "./fold.js";
 import { kept } from "./keep.js";
@@ -28,7 +28,7 @@ export function drawRuler() {
     const x = xOf(at, width);
     context.fillRect(Math.round(x), height - 8, 1, 8);
     const words = isDays ? format(at, view.zone, scene.begin, 0).slice(0, 10) : format(at, view.zone, scene.begin, digits, false);
-    const wide = context.measureText(words).width;
+    const wide = widthOf(context, words);
     if (x < free || x + 3 + wide > width) continue;
     context.fillText(words, x + 3, height - 9);
     free = x + 8 + wide;
@@ -43,10 +43,10 @@ export function drawRuler() {
   if (view.area) facts.push(`area ${duration(Number(view.area.end - view.area.begin))}`);
   if (view.marks.length === 2) facts.push(`Δ ${duration(Number(view.marks[1] - view.marks[0]))}`);
   // What was asked for last stays where there is no room for all.
-  const long = () => context.measureText(facts.join("   ")).width + 12;
+  const long = () => widthOf(context, facts.join("   ")) + 12;
   while (facts.length > 1 && long() > width) facts.shift();
   const at = pointer.x >= 0 ? format(timeAt(pointer.x, width), view.zone, scene.begin) : "";
-  const isCrowded = at !== "" && long() + context.measureText(at).width + 12 > width;
+  const isCrowded = at !== "" && long() + widthOf(context, at) + 12 > width;
   if (!isCrowded) context.fillText(facts.join("   "), 6, 8);
   if (at) {
     context.textAlign = isCrowded ? "left" : "right";
@@ -113,24 +113,34 @@ export function overviewRange() {
   return { begin: begin - BigInt(Math.round(room)), span: span + 2 * room };
 }
 
+/** The heights of the bars of the overview, and what they were computed of: they stay while the view moves. */
+let overviewBars = { key: "", parts: new Float64Array(0) };
+
+/** How high bars of two pixels are, as parts of the highest. @param {bigint} begin @param {number} scale @param {number} count */
+function barsOf(begin, scale, count) {
+  const columns = new Float64Array(count);
+  const start = Number(density.begin - begin);
+  density.counts.forEach((rows, at) => {
+    const column = Math.floor(((start + at * density.span) * scale) / 2);
+    if (column >= 0 && column < count) columns[column] += rows;
+  });
+  const most = columns.reduce((most, rows) => Math.max(most, rows), 1);
+  return columns.map((rows) => Math.log2(1 + rows) / Math.log2(1 + most));
+}
+
 export function drawOverview() {
   const { context, width, height } = prepare(overview);
   if (!scene.info || width < 1 || !scene.tracks.length) return;
   const { begin, span } = overviewRange();
   // Coarse: a bar of two pixels.
   wantDensity(begin, begin + BigInt(Math.ceil(span)), Math.ceil(width / 2));
-  const columns = new Float64Array(Math.ceil(width / 2) + 1);
   const scale = width / span;
-  const start = Number(density.begin - begin);
-  density.counts.forEach((rows, at) => {
-    const column = Math.floor(((start + at * density.span) * scale) / 2);
-    if (column >= 0 && column < columns.length) columns[column] += rows;
-  });
-  const most = Math.max(1, ...columns);
+  const key = `${density.key} ${begin} ${span} ${width}`;
+  if (overviewBars.key !== key) overviewBars = { key, parts: barsOf(begin, scale, Math.ceil(width / 2) + 1) };
   context.fillStyle = scene.whole ? colours.accent : colours.soft;
-  columns.forEach((rows, column) => {
-    if (!rows) return;
-    const high = Math.max(2, (Math.log2(1 + rows) / Math.log2(1 + most)) * (height - 8));
+  overviewBars.parts.forEach((part, column) => {
+    if (!part) return;
+    const high = Math.max(2, part * (height - 8));
     context.fillRect(column * 2, height - 2 - high, 2, high);
   });
   const at = (/** @type {bigint} */ time) => Number(time - begin) * scale;

@@ -49,5 +49,17 @@ const server = {
 
 const embedded = document.getElementById("embedded");
 
+/** What the page of a server brings along, so that it need not ask for it: the scene, and what is kept. @type {{scene: any, keep: any}|null} */
+export const first = readFirst();
+
+function readFirst() {
+  const element = document.getElementById("first");
+  if (!element) return null;
+  const text = element.textContent ?? "";
+  // It may be long, and is read once.
+  element.remove();
+  return JSON.parse(text);
+}
+
 /** @type {Source} */
 export const source = embedded ? new Embedded(JSON.parse(embedded.textContent ?? "")) : server;

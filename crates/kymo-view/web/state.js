@@ -1,6 +1,6 @@
 // What the page shows: the scene that the server describes, and the view, which is in the address and can be undone.
 
-import { Delayed, isIdle } from "./busy.js";
+import { Delayed, isIdle, sleep } from "./busy.js";
 import { Contents } from "./contents.js";
 import { later, lengthOf } from "./fold.js";
 import { duration } from "./time.js";
@@ -82,14 +82,30 @@ const listeners = [];
 export const onChange = (/** @type {() => void} */ listener) => listeners.push(listener);
 
 let isQueued = false;
+let isHeld = false;
+/** Whether a frame was to be drawn meanwhile. */
+let isLate = false;
 /** Draws again, once a frame. */
 export function changed() {
   if (isQueued) return;
   isQueued = true;
-  requestAnimationFrame(() => {
-    isQueued = false;
-    for (const listener of listeners) listener();
-  });
+  requestAnimationFrame(showFrame);
+}
+
+function showFrame() {
+  isLate = isHeld;
+  if (isHeld) return;
+  isQueued = false;
+  for (const listener of listeners) listener();
+}
+
+/** Draws nothing until something is there, or a time in milliseconds has passed. @param {Promise<unknown>} work @param {number} most */
+export async function holdFrames(work, most) {
+  isHeld = true;
+  await Promise.race([work, sleep(most)]);
+  isHeld = false;
+  if (isLate) requestAnimationFrame(showFrame);
+  isLate = false;
 }
 
 /** Whether all is known and drawn, and nothing under way, for tests. */
@@ -455,6 +471,11 @@ export function read(text) {
   return true;
 }
 
+/** @type {(() => void)[]} */
+const settledListeners = [];
+/** Calls a listener when the view has changed and stands still: not in each frame of a movement. */
+export const onSettled = (/** @type {() => void} */ listener) => settledListeners.push(listener);
+
 /** @type {string[]} */ let past = [];
 /** @type {string[]} */ let future = [];
 let present = "";
@@ -473,6 +494,7 @@ function settle() {
   future = [];
   present = text;
   history.replaceState(null, "", "#" + encodeURIComponent(text));
+  for (const listener of settledListeners) listener();
 }
 
 /** Goes back to the view before, or forwards again; returns whether there is one. @param {boolean} isRedo */
@@ -486,5 +508,6 @@ export function undo(isRedo) {
   present = text;
   read(text);
   history.replaceState(null, "", "#" + encodeURIComponent(text));
+  for (const listener of settledListeners) listener();
   return true;
 }

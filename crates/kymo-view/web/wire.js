@@ -6,15 +6,18 @@ export const TILE = 512;
 export const VALUES = 3;
 
 /**
- * A track's bins: positions count from where the answer begins, `VALUES` values belong to each bin.
- * @typedef {{track: number, estimate: boolean, phase: number, position: number[], count: number[], kind: number[], offset: number[],
- *   known: number[], values: number[]}} TrackBins
+ * A track's bins in order: positions count from where the answer begins, `VALUES` values belong to each bin, if any has some.
+ * @typedef {ArrayLike<number> & {slice: (from: number, to: number) => ArrayLike<number>}} Numbers
+ * @typedef {{track: number, estimate: boolean, phase: number, position: Numbers, count: Numbers, kind: Numbers, offset: Numbers,
+ *   known: Numbers, values: Numbers}} TrackBins
  * @typedef {{generation: number, shift: number, begin: bigint, spans: number, tracks: TrackBins[]}} Tiles
  */
 
-/** @returns {TrackBins} */
 export const noBins = (/** @type {number} */ track, phase = 0, estimate = false) =>
-  ({ track, estimate, phase, position: [], count: [], kind: [], offset: [], known: [], values: [] });
+  ({
+    track, estimate, phase, position: /** @type {number[]} */ ([]), count: /** @type {number[]} */ ([]), kind: /** @type {number[]} */ ([]),
+    offset: /** @type {number[]} */ ([]), known: /** @type {number[]} */ ([]), values: /** @type {number[]} */ ([]),
+  });
 
 /** Reads tiles. @param {ArrayBuffer} buffer @returns {Tiles} */
 export function decode(buffer) {
@@ -34,27 +37,33 @@ export function decode(buffer) {
   };
   const tracks = [];
   for (let count = data.getUint32(16, true); count > 0; count--) {
-    const of = noBins(data.getUint32(at, true), 0, (data.getUint8(at + 4) & 1) === 1);
+    const track = data.getUint32(at, true);
+    const estimate = (data.getUint8(at + 4) & 1) === 1;
     at += 5;
-    of.phase = varint();
+    const phase = varint();
+    const bins = varint();
+    // Each takes three bytes at least: what is damaged asks for no more room than it has bytes.
+    if (bins > buffer.byteLength) throw new Error("the answer is damaged");
+    const of = {
+      track, estimate, phase, position: new Uint32Array(bins), count: new Float64Array(bins), kind: new Uint8Array(bins),
+      offset: new Float64Array(bins), known: new Float64Array(bins), values: new Float64Array(0),
+    };
     let position = 0;
-    for (let bins = varint(); bins > 0; bins--) {
+    for (let bin = 0; bin < bins; bin++) {
       const flags = varint();
       position += Math.floor(flags / 4);
       const isSingle = (flags & 1) === 1;
-      of.position.push(position);
-      of.count.push(isSingle ? 1 : varint());
-      of.kind.push(data.getUint8(at++));
-      of.offset.push(isSingle && shift > 0 ? varint() : 0);
-      if (flags & 2) {
-        of.known.push(isSingle ? 1 : varint());
-        for (let value = 0; value < VALUES; value++) {
-          of.values.push(data.getFloat64(at, true));
-          if (!isSingle || value === VALUES - 1) at += 8;
-        }
-      } else {
-        of.known.push(0);
-        of.values.push(NaN, NaN, NaN);
+      of.position[bin] = position;
+      of.count[bin] = isSingle ? 1 : varint();
+      of.kind[bin] = data.getUint8(at++);
+      if (isSingle && shift > 0) of.offset[bin] = varint();
+      if (!(flags & 2)) continue;
+      // Most tracks have none.
+      if (!of.values.length) of.values = new Float64Array(bins * VALUES).fill(NaN);
+      of.known[bin] = isSingle ? 1 : varint();
+      for (let value = 0; value < VALUES; value++) {
+        of.values[bin * VALUES + value] = data.getFloat64(at, true);
+        if (!isSingle || value === VALUES - 1) at += 8;
       }
     }
     tracks.push(of);

@@ -29,6 +29,7 @@ Examples:
   kymo view --export page.html trace/    one file, which needs no server
   kymo view --text trace/                in the terminal
   kymo view --daemon unix:/run/kymo.sock /var/lib/rrd    what a daemon holds
+  kymo view http://HOST:9090/web-1    databases of a `kymo serve` on another machine
 
 On another machine, over ssh:
   ssh -L 8000:localhost:8000 HOST kymo view --no-open --port 8000 trace/
@@ -86,6 +87,10 @@ pub(crate) struct View {
     /// is asked every second to write those of the databases that are shown, at most 1000.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["text", "export"], help_heading = "Server")]
     pub(crate) daemon: Option<String>,
+
+    /// File with the token that `kymo serve` asks for, if http://HOST:PORT is shown.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Input")]
+    pub(crate) token_file: Option<PathBuf>,
 
     /// Port to listen on [default: any that is free].
     #[arg(long, value_name = "PORT", conflicts_with_all = ["text", "export"], help_heading = "Server")]

@@ -2,7 +2,8 @@
 //!
 //! * `prometheus`, `graphite`: what requests ask; `status`: what the server says of itself;
 //! * [`naming`]: what series are called; `catalog`: which there are;
-//! * `databases`: their samples, of the archive that `archives` chooses; `deadline`: until when.
+//! * `databases`: their samples, of the archive that `archives` chooses; `deadline`: until when;
+//! * `files`: databases as files, for `kymo view` on other machines.
 //!
 //! Nothing here changes a database, no writer waits for it, and what updates need of the processors they have first.
 
@@ -10,6 +11,7 @@ mod archives;
 pub(crate) mod catalog;
 mod databases;
 mod deadline;
+mod files;
 mod graphite;
 pub mod naming;
 mod prometheus;
@@ -145,12 +147,14 @@ impl Queries {
         }
         match path {
             "/-/ready" | "/-/healthy" => HttpAnswer::text(200, "kymo serve is ready\n"),
-            _ => graphite::answer(self, path, request, client).unwrap_or_else(|| {
-                HttpAnswer::text(
-                    404,
-                    "expected /api/v1/... of Prometheus, or /metrics/find or /render of Graphite\n",
-                )
-            }),
+            _ => files::answer(self, path, request)
+                .or_else(|| graphite::answer(self, path, request, client))
+                .unwrap_or_else(|| {
+                    HttpAnswer::text(
+                        404,
+                        "expected /api/v1/... of Prometheus, /metrics/find or /render of Graphite, or /databases\n",
+                    )
+                }),
         }
     }
 

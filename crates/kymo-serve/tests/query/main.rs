@@ -138,8 +138,10 @@ impl Fixture {
 fn exchange(socket: &Path, request: &str) -> (u16, String) {
     let mut stream = UnixStream::connect(socket).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    // Bodies may be databases.
+    let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     (status, body.to_owned())
@@ -570,4 +572,64 @@ fn queries_and_writes_do_not_mix() {
             assert!(matches!(sum, Some(Ok(sum)) if sum % 2 == 0), "{answer}");
         }
     });
+}
+
+#[test]
+fn databases_are_listed_and_sent_as_files() {
+    let it = fixture(|_| ());
+    it.usual();
+    let list = |target: &str| {
+        let answer = it.get(target);
+        let list = answer["databases"].as_array().unwrap().clone();
+        let pair = |of: &Value| {
+            let text = |key: &str| of[key].as_str().unwrap().to_owned();
+            (text("path"), text("version"))
+        };
+        list.iter().map(pair).collect::<Vec<_>>()
+    };
+    let all = list("/databases");
+    let names: Vec<&str> = all.iter().map(|of| of.0.as_str()).collect();
+    let expected = [
+        "plain.rrd",
+        "web1/interface-eth0/if_octets.rrd",
+        "web1/load/load.rrd",
+        "web2/load/load.rrd",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(list("/databases?below=web1"), all[1..3]);
+    assert_eq!(list("/databases?below=web"), []);
+    // An update that waits in memory changes the version, and is in the file that is sent.
+    it.update("plain.rrd", 5, &["7"]);
+    let now = list("/databases");
+    assert_ne!(now[0], all[0]);
+    assert_eq!(now[1..], all[1..]);
+    let get = "GET /databases/plain.rrd HTTP/1.1\r\nConnection: close\r\n\r\n";
+    let (status, body) = it.send(get);
+    let path = it.store.path(b"plain.rrd");
+    let sent = it.store.snapshot(&path).unwrap();
+    assert_eq!(
+        (status, body),
+        (200, String::from_utf8_lossy(&sent).into_owned())
+    );
+    let written = std::fs::read(it._directory.path().join("data/plain.rrd")).unwrap();
+    assert_ne!(*sent, *written);
+    // Nothing else of the file system is sent.
+    std::fs::write(it._directory.path().join("data/notes"), "secret").unwrap();
+    std::fs::write(it._directory.path().join("outside.rrd"), "secret").unwrap();
+    for name in [
+        "notes",
+        "../outside.rrd",
+        "%2e%2e/outside.rrd",
+        "/etc/passwd",
+        "web1",
+        "",
+    ] {
+        let request = format!("GET /databases/{name} HTTP/1.1\r\nConnection: close\r\n\r\n");
+        let (status, body) = it.send(&request);
+        assert!(status == 404 || name.is_empty(), "{name}: {status}");
+        assert!(
+            !body.contains("secret") && !body.contains("root:"),
+            "{name}"
+        );
+    }
 }

@@ -75,7 +75,11 @@ fn the_server_answers_its_own_page_only() {
     // A name in a path leads nowhere.
     assert!(get(&format!("/{token}/../Cargo.toml"), &host).starts_with("HTTP/1.1 404"));
 
-    let etag = page
+    // The page brings along what it shows first, and is not the same later.
+    assert!(page.contains("<script type=\"application/json\" id=\"first\">{\"keep\":"));
+    assert!(page.contains("Cache-Control: no-store\r\n"));
+    let script = get(&format!("/{token}/main.js"), &host);
+    let etag = script
         .split("ETag: ")
         .nth(1)
         .unwrap()
@@ -83,7 +87,7 @@ fn the_server_answers_its_own_page_only() {
         .next()
         .unwrap();
     let known = get(
-        &format!("/{token}/"),
+        &format!("/{token}/main.js"),
         &format!("{host}If-None-Match: {etag}\r\n"),
     );
     assert!(known.starts_with("HTTP/1.1 304") && known.ends_with("\r\n\r\n"));
