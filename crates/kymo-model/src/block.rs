@@ -89,6 +89,12 @@ impl EventOrder {
         self.last_ticks = ticks;
     }
 
+    /// Adds events up to one with these ticks, of which none goes back in time; the first of all was
+    /// [met](Self::meet).
+    pub fn pass_to(&mut self, ticks: u64) {
+        self.last_ticks = ticks;
+    }
+
     #[cold]
     fn note(&mut self, mark: EventMark) {
         if self.first.is_none() {

@@ -9,9 +9,8 @@ use kymo_model::{
 use kymo_time::{TickConverter, Ticks, Timestamp};
 
 use super::cursor::{PacketCursor, UNKNOWN};
-use super::end::Extent;
+use super::end::{Extent, align};
 use super::header::{HeaderReader, Packed};
-use super::simple::EndBy;
 
 /// Number of rows that are put in place at once.
 const ROOM: usize = 128;
@@ -20,15 +19,24 @@ const ROOM: usize = 128;
 struct SimpleEvent {
     /// Position of its class in the recording.
     class: usize,
-    /// What its places count from is aligned to, in bits, less one.
-    base_mask: u64,
     number: u64,
     /// Where it begins, in bits.
     begin: u64,
     /// The clock at it.
     clock: Ticks,
-    /// Where its header ends and its fields begin, in bits.
-    fields: u64,
+    /// The byte that its places count from.
+    base: usize,
+}
+
+impl SimpleEvent {
+    fn mark(&self) -> EventMark {
+        EventMark {
+            ticks: self.clock.0,
+            number: self.number,
+            class: self.class,
+            bit: self.begin,
+        }
+    }
 }
 
 /// Gets simple events, one after the other.
@@ -39,6 +47,9 @@ trait SimpleVisitor {
     /// Where the ends of fields go, if they are wanted.
     fn ends(&mut self) -> &mut Vec<usize>;
 
+    /// Of the events with a clock, the order.
+    fn order(&mut self) -> Option<&mut EventOrder>;
+
     /// The next event, and the number of its values. `false` ends the walk behind it.
     fn event(&mut self, event: &SimpleEvent, interest: Interest, values: u64) -> bool;
 }
@@ -46,102 +57,121 @@ trait SimpleVisitor {
 impl PacketCursor<'_> {
     /// Walks on until an event is not simple, or is to be visited.
     fn walk_simple(&mut self, visitor: &mut impl SimpleVisitor) {
+        let Some(header) = &self.stream.fast_header else {
+            return;
+        };
+        let is_unaligned = header.is_unaligned() && self.stream.simple.is_packed;
         // A loop for each of the usual headers.
-        match &self.stream.fast_header {
-            Some(header) if header.is_packed() && header.is_compact() => {
-                self.walk_headers(&Packed::<5, 27>(header), visitor);
-            }
-            Some(header) if header.is_packed() => {
-                self.walk_headers(&Packed::<16, 32>(header), visitor);
-            }
-            Some(header) => self.walk_headers(header, visitor),
-            None => {}
+        match (header.is_packed(), header.is_compact(), is_unaligned) {
+            (true, true, true) => self.walk_headers(&Packed::<5, 27, false>(header), visitor),
+            (true, true, false) => self.walk_headers(&Packed::<5, 27, true>(header), visitor),
+            (true, false, true) => self.walk_headers(&Packed::<16, 32, false>(header), visitor),
+            (true, false, false) => self.walk_headers(&Packed::<16, 32, true>(header), visitor),
+            (false, ..) => self.walk_headers(header, visitor),
         }
     }
 
     #[inline(always)]
-    fn walk_headers(&mut self, reader: &impl HeaderReader, visitor: &mut impl SimpleVisitor) {
+    fn walk_headers<R: HeaderReader>(&mut self, reader: &R, visitor: &mut impl SimpleVisitor) {
         let stream = self.stream;
         let bytes = self.data.bytes().get(..self.whole_bytes);
         let content = Extent {
             bytes: bytes.unwrap_or_default(),
-            bits: self.end,
+            slots: &self.slots,
         };
+        let bytes = content.bytes;
         if self.next.get() == UNKNOWN {
             let current = self.current;
-            let end = current.and_then(|event| event.find_end(content, &self.slots, self.fields));
+            let end = current.and_then(|event| event.find_end(&content, self.fields));
             let Some((end, _)) = end else {
                 return;
             };
             self.next.set(end);
             self.next_order.set(self.fields_order);
         }
-        let mut next = self.next.get();
+        if !self.next.get().is_multiple_of(8) {
+            return;
+        }
+        let mut next = (self.next.get() / 8) as usize;
+        let events_end = usize::try_from(self.events_end.div_ceil(8)).unwrap_or(usize::MAX);
         let (mut clock, mut number) = (self.clock, self.number);
-        // Where the last event begins, where its fields do, and the position of its class.
-        let mut last = (0, 0, 0);
-        while next < self.events_end {
-            let Some(header) = reader.read(content.bytes, next, clock) else {
+        // Where the last event begins.
+        let mut last = next;
+        while next < events_end {
+            let Some((id, at, fields)) = reader.read(bytes, next, clock) else {
                 break;
             };
-            let id = header.event_class;
             let Some(of) = stream.simple.get(id, || stream.by_id.get(id)) else {
                 break;
             };
             let class = of.class as usize;
             let interest = visitor.interest(class);
-            if interest.is_visited || of.end_by == EndBy::Program {
+            if interest.is_visited {
                 break;
             }
-            let mask = u64::from(of.mask);
-            let mut end = ((header.end + mask) & !mask) + of.bits;
-            if end > content.bits {
+            let mask = if R::ALIGNED { of.mask as usize } else { 0 };
+            let mut end = align(fields, mask) + of.bytes;
+            if end > bytes.len() {
                 break;
             }
             let mut values = u64::from(of.values);
-            if of.end_by == EndBy::Steps {
-                let Some(decoder) = stream.events.get(of.position as usize) else {
+            if of.has_steps {
+                let steps = stream.events.get(of.position as usize);
+                let Some(steps) = steps.and_then(|decoder| decoder.end.as_ref()) else {
                     break;
                 };
                 let found = match interest.wants_ends {
-                    false => decoder.find_behind(content, &self.slots, end),
-                    true => decoder.find_all_ends(content, &self.slots, header.end, visitor.ends()),
+                    false => steps.find_behind(&content, end),
+                    true => steps.find_all_behind(&content, end, visitor.ends()),
                 };
                 let Some(found) = found else {
                     break;
                 };
-                (end, values) = found;
+                (end, values) = found.into();
             } else if interest.wants_ends {
                 // It has none.
                 visitor.ends();
             }
-            clock = header.clock;
-            last = (next, header.end, of.position);
+            let base_mask = if R::ALIGNED { of.base_mask as usize } else { 0 };
             let event = SimpleEvent {
                 class,
-                base_mask: of.base_mask.into(),
                 number,
-                begin: next,
-                clock,
-                fields: header.end,
+                begin: next as u64 * 8,
+                clock: at,
+                base: align(fields, base_mask),
             };
-            next = end;
+            let is_first = number == self.number;
+            if (at < clock || is_first)
+                && let Some(order) = visitor.order()
+            {
+                if !is_first {
+                    order.pass_to(clock.0);
+                }
+                order.meet(at.0, || event.mark());
+            }
+            (last, next, clock) = (next, end, at);
             number += 1;
             if !visitor.event(&event, interest, values) {
                 break;
             }
         }
-        if number > self.number {
-            let (begin, fields, position) = last;
-            self.current = stream.events.get(position as usize);
-            self.begin = begin;
-            self.fields = fields;
-            self.fields_order = None;
-            self.clock = clock;
-            self.number = number;
-            self.next.set(next);
-            self.next_order.set(None);
+        if number == self.number {
+            return;
         }
+        if let Some(order) = visitor.order() {
+            order.pass_to(clock.0);
+        }
+        if let Some((id, _, fields)) = reader.read(bytes, last, clock) {
+            let position = stream.by_id.get(id);
+            self.current = position.and_then(|position| stream.events.get(position));
+            self.fields = fields as u64 * 8;
+        }
+        self.begin = last as u64 * 8;
+        self.fields_order = None;
+        self.clock = clock;
+        self.number = number;
+        self.next.set(next as u64 * 8);
+        self.next_order.set(None);
     }
 
     /// What [`walk_block`](Cursor::walk_block) does.
@@ -228,14 +258,17 @@ impl PacketCursor<'_> {
         if interest.wants_ends {
             event.find_all_ends(&mut rows.ends);
         }
+        let mask = event.class.places.mask;
         let simple = SimpleEvent {
             class: event.class_index(),
-            base_mask: event.class.places.mask,
             number: event.number(),
             begin: event.begin_bit(),
             clock: event.cursor.clock,
-            fields: event.cursor.fields,
+            base: ((event.cursor.fields.saturating_add(mask) & !mask) / 8) as usize,
         };
+        if let Some(order) = rows.order() {
+            order.meet(simple.clock.0, || simple.mark());
+        }
         let done = match rows.add(&simple, interest) {
             true if interest.is_visited => visitor.event(&event),
             true if interest.is_decoded => event.visit(&mut Nothing).map(|()| true),
@@ -258,8 +291,12 @@ impl PacketCursor<'_> {
             let mut simple = Counter {
                 counts,
                 has_clock: self.stream.clock.is_some(),
+                values: 0,
             };
+            let before = self.number;
             self.walk_simple(&mut simple);
+            counts.values += simple.values;
+            counts.events += self.number - before;
             counts.at = None;
             let Some(event) = self.next_event()? else {
                 return Ok(());
@@ -310,23 +347,13 @@ impl BlockRows<'_> {
     /// Adds an event if it is wanted. There is room for it.
     #[inline(always)]
     fn add(&mut self, event: &SimpleEvent, interest: Interest) -> bool {
-        let (class, number, ticks) = (event.class, event.number, event.clock.0);
-        if self.clock.is_some() {
-            self.order.meet(ticks, || EventMark {
-                ticks,
-                number,
-                class,
-                bit: event.begin,
-            });
-        }
+        let (number, ticks) = (event.number, event.clock.0);
         if !interest.is_wanted || !(self.is_all || self.is_asked_for(ticks, number)) {
             if interest.wants_ends {
                 self.ends.truncate(self.begin_ends);
             }
             return false;
         }
-        let mask = event.base_mask;
-        let base = (event.fields.saturating_add(mask) & !mask) / 8;
         let (row, rows) = (self.filled, &mut self.rows);
         if row >= ROOM {
             // There always is room.
@@ -334,10 +361,10 @@ impl BlockRows<'_> {
         }
         rows.ticks[row] = ticks;
         rows.numbers[row] = number;
-        rows.bases[row] = base as usize;
+        rows.bases[row] = event.base;
         rows.first_ends[row] = self.begin_ends;
         rows.begins[row] = event.begin;
-        rows.classes[row] = class as u32;
+        rows.classes[row] = event.class as u32;
         self.filled += 1;
         true
     }
@@ -388,6 +415,11 @@ impl SimpleVisitor for BlockRows<'_> {
         &mut self.ends
     }
 
+    #[inline]
+    fn order(&mut self) -> Option<&mut EventOrder> {
+        self.clock.is_some().then_some(&mut self.order)
+    }
+
     #[inline(always)]
     fn event(&mut self, event: &SimpleEvent, interest: Interest, _: u64) -> bool {
         self.add(event, interest);
@@ -399,6 +431,7 @@ impl SimpleVisitor for BlockRows<'_> {
 struct Counter<'c> {
     counts: &'c mut EventCounts,
     has_clock: bool,
+    values: u64,
 }
 
 impl SimpleVisitor for Counter<'_> {
@@ -411,19 +444,14 @@ impl SimpleVisitor for Counter<'_> {
         unreachable!("nobody wants them")
     }
 
+    #[inline]
+    fn order(&mut self) -> Option<&mut EventOrder> {
+        self.has_clock.then_some(&mut self.counts.order)
+    }
+
     #[inline(always)]
-    fn event(&mut self, event: &SimpleEvent, _: Interest, values: u64) -> bool {
-        if self.has_clock {
-            let ticks = event.clock.0;
-            self.counts.order.meet(ticks, || EventMark {
-                ticks,
-                number: event.number,
-                class: event.class,
-                bit: event.begin,
-            });
-        }
-        self.counts.events += 1;
-        self.counts.values += values;
+    fn event(&mut self, _: &SimpleEvent, _: Interest, values: u64) -> bool {
+        self.values += values;
         true
     }
 }

@@ -191,10 +191,10 @@ impl<'a> PacketCursor<'a> {
         result
     }
 
-    fn extent(&self) -> Extent<'_> {
+    pub(super) fn extent(&self) -> Extent<'_> {
         Extent {
             bytes: self.content().bytes,
-            bits: self.end,
+            slots: &self.slots,
         }
     }
 
@@ -202,7 +202,7 @@ impl<'a> PacketCursor<'a> {
     /// its values.
     #[inline]
     fn end(&self, event: &EventDecoder) -> Option<u64> {
-        let (end, values) = event.find_end(self.extent(), &self.slots, self.fields)?;
+        let (end, values) = event.find_end(&self.extent(), self.fields)?;
         self.next.set(end);
         self.next_order.set(self.fields_order);
         Some(values)
@@ -394,12 +394,9 @@ impl PacketEvent<'_> {
 impl PacketEvent<'_> {
     /// Adds the byte offsets at which its fields of variable size end.
     pub(super) fn find_all_ends(&self, ends: &mut Vec<usize>) {
-        let cursor = self.cursor;
-        let content = cursor.extent();
-        // What is wrong with it is found when it is decoded.
-        let _ = self
-            .class
-            .find_all_ends(content, &cursor.slots, cursor.fields, ends);
+        if let Some(end) = &self.class.end {
+            end.find_all(&self.cursor.extent(), self.cursor.fields, ends);
+        }
     }
 
     /// Counts its values by running the program, which reports what is wrong with it.

@@ -1,6 +1,7 @@
 //! Where events of most classes end, and where their numbers are: known without running a program.
 
 use std::cell::Cell;
+use std::num::NonZeroUsize;
 
 use kymo_model::FieldId;
 use kymo_model::batch::{Layout, Number, Place};
@@ -11,24 +12,34 @@ use super::text;
 use crate::class::Encoding;
 
 /// Finds the end of an event whose fields are numbers of whole bytes, texts, and arrays of such numbers.
+///
+/// All positions within are those of bytes: only an event that begins within a byte has none.
 #[derive(Clone, Debug)]
 pub(crate) struct End {
-    /// The fields that all events begin with: what the first one is aligned to, and their size.
-    mask: u64,
-    bits: u64,
+    /// What the first field is aligned to, in bits, less one.
+    align: u64,
+    /// The size of the fields that all events begin with.
+    bytes: usize,
     /// What follows them.
     steps: Box<[Step]>,
     /// The number of values of every event, without the elements of arrays of variable length.
     values: u64,
 }
 
-/// Alignments are masks: what is aligned to `n` bits has `n - 1`.
+/// Alignments are masks: what is aligned to `n` bytes has `n - 1`.
+// A tag of its own is read faster than one that is hidden in a field.
 #[derive(Clone, Copy, Debug)]
+#[repr(u8)]
 enum Step {
     Skip {
-        mask: u64,
-        bits: u64,
+        mask: usize,
+        bytes: usize,
     },
+    Text {
+        mask: usize,
+    },
+    /// As many elements as the number before them says, which nothing else needs.
+    Sequence(Sequence),
     /// A number that is saved.
     Length {
         length: Length,
@@ -42,42 +53,67 @@ enum Step {
         elements: Elements,
         slot: u32,
     },
-    /// As many elements as the number before them says, which nothing else needs.
-    Sequence {
-        length: Length,
-        elements: Elements,
-    },
-    Text {
-        mask: u64,
-    },
+}
+
+/// A little-endian number without a sign, and as many elements, one right behind the other.
+#[derive(Clone, Copy, Debug)]
+struct Sequence {
+    /// The bits of the number that count in a word.
+    bits: u64,
+    /// The number's alignment and size.
+    mask: u32,
+    bytes: u32,
+    /// The elements' alignment and size, and the values in one.
+    element_mask: u32,
+    element_bytes: u32,
+    values: u32,
+}
+
+impl Sequence {
+    /// Both as one step, if they are as simple as that.
+    fn of(length: Length, elements: Elements) -> Option<Self> {
+        let is_simple = !length.is_big && !length.is_signed && elements.stride == elements.bytes;
+        if !is_simple {
+            return None;
+        }
+        Some(Self {
+            bits: u64::MAX >> length.others,
+            mask: length.mask.try_into().ok()?,
+            bytes: length.bytes.into(),
+            element_mask: elements.mask.try_into().ok()?,
+            element_bytes: elements.bytes.try_into().ok()?,
+            values: elements.values.try_into().ok()?,
+        })
+    }
+
+    /// Where it ends, and the values in it.
+    #[inline(always)]
+    fn end(&self, content: &Extent<'_>, at: usize) -> Option<(usize, u64)> {
+        let begin = align(at, self.mask as usize);
+        let count = u64::from_le_bytes(content.word(begin)?) & self.bits;
+        let size = count.checked_mul(self.element_bytes.into())?;
+        let elements = align(begin + self.bytes as usize, self.element_mask as usize);
+        let end = elements.checked_add(usize::try_from(size).ok()?)?;
+        Some((end, count.wrapping_mul(self.values.into())))
+    }
 }
 
 /// A number of elements.
 #[derive(Clone, Copy, Debug)]
 struct Length {
-    mask: u64,
-    /// Its size in bits, and how many more 64 are.
-    bits: u8,
+    mask: usize,
+    /// Its size in bytes, and how many bits 64 have more.
+    bytes: u8,
     others: u8,
     is_big: bool,
     is_signed: bool,
 }
 
 impl Length {
-    /// The number in the next bytes behind a bit, extended to 64 bits, and where it ends.
-    #[inline(always)]
-    fn read(&self, content: Extent<'_>, at: u64) -> Option<(u64, u64)> {
-        let begin = (at + self.mask) & !self.mask;
-        let bytes = content.bytes.get((begin / 8) as usize..)?;
-        let word = match bytes.first_chunk() {
-            Some(word) => *word,
-            None => {
-                let bytes = bytes.get(..usize::from(self.bits / 8))?;
-                let mut word = [0; 8];
-                word[..bytes.len()].copy_from_slice(bytes);
-                word
-            }
-        };
+    /// The number in the next bytes, extended to 64 bits, and where it ends.
+    fn read(&self, content: &Extent<'_>, at: usize) -> Option<(u64, usize)> {
+        let begin = align(at, self.mask);
+        let word = content.word(begin)?;
         // The number in the highest bits.
         let others = u32::from(self.others);
         let high = match self.is_big {
@@ -88,50 +124,93 @@ impl Length {
             false => high >> others,
             true => (high as i64 >> others) as u64,
         };
-        Some((number, begin + u64::from(self.bits)))
+        Some((number, begin + usize::from(self.bytes)))
     }
 }
 
 /// Elements of the same size.
 #[derive(Clone, Copy, Debug)]
 struct Elements {
-    mask: u64,
+    mask: usize,
     /// Size of an element, and from one to the next.
-    bits: u64,
+    bytes: u64,
     stride: u64,
     /// The values in an element.
     values: u64,
 }
 
 impl Elements {
-    /// The bytes of a text or a BLOB, which are one value.
-    fn bytes(mask: u64) -> Self {
-        Self {
-            mask,
-            bits: 8,
-            stride: 8,
-            values: 0,
-        }
+    /// Elements of whole bytes; sizes are in bits.
+    fn new(align: u8, bits: u32, stride: u32, values: u64) -> Option<Self> {
+        Some(Self {
+            mask: byte_mask(mask(align))?,
+            bytes: whole_bytes(bits.into())?,
+            stride: whole_bytes(stride.into())?,
+            values,
+        })
     }
 
-    /// The end of `count` of them that begin behind a bit, if it is within the content.
-    #[inline(always)]
-    fn end(&self, content: Extent<'_>, at: u64, count: u64) -> Option<u64> {
-        let begin = (at + self.mask) & !self.mask;
+    /// The bytes of a text or a BLOB, which are one value.
+    fn of_bytes(align: u64) -> Option<Self> {
+        Some(Self {
+            mask: byte_mask(align)?,
+            bytes: 1,
+            stride: 1,
+            values: 0,
+        })
+    }
+
+    /// The end of `count` of them, if it is within the content.
+    fn end(&self, content: &Extent<'_>, at: usize, count: u64) -> Option<usize> {
         let size = match count.checked_sub(1) {
             None => 0,
-            Some(steps) => steps.checked_mul(self.stride)?.checked_add(self.bits)?,
+            Some(steps) => steps.checked_mul(self.stride)?.checked_add(self.bytes)?,
         };
-        let end = begin.checked_add(size)?;
-        (end <= content.bits).then_some(end)
+        let end = align(at, self.mask).checked_add(usize::try_from(size).ok()?)?;
+        (end <= content.bytes.len()).then_some(end)
     }
 }
 
-/// The content of a packet, as far as it consists of whole bytes, and its size in bits.
+/// The content of a packet, as far as it consists of whole bytes, and the numbers that were saved.
 #[derive(Clone, Copy)]
 pub(super) struct Extent<'c> {
     pub bytes: &'c [u8],
-    pub bits: u64,
+    pub slots: &'c [Cell<u64>],
+}
+
+impl Extent<'_> {
+    /// The next 8 bytes; at the end of the content zeros stand for what it has not.
+    #[inline(always)]
+    fn word(&self, at: usize) -> Option<[u8; 8]> {
+        let rest = self.bytes.get(at..)?;
+        Some(
+            rest.first_chunk()
+                .copied()
+                .unwrap_or_else(|| last_word(rest)),
+        )
+    }
+}
+
+#[cold]
+fn last_word(bytes: &[u8]) -> [u8; 8] {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    word
+}
+
+#[inline(always)]
+pub(super) fn align(at: usize, mask: usize) -> usize {
+    (at + mask) & !mask
+}
+
+/// The mask in bytes of an alignment in bits; none below a byte, where all positions are those of bytes.
+fn byte_mask(mask: u64) -> Option<usize> {
+    usize::try_from(mask / 8).ok()
+}
+
+/// A number of bits in bytes, if they are whole ones.
+fn whole_bytes(bits: u64) -> Option<u64> {
+    bits.is_multiple_of(8).then_some(bits / 8)
 }
 
 impl End {
@@ -169,14 +248,8 @@ impl End {
         let mut ops = short.ops.iter();
         while let Some(op) = ops.next() {
             let step = match *op {
-                Op::Skip { align, bits } => Step::Skip {
-                    mask: mask(align),
-                    bits,
-                },
-                Op::BeginStruct { align, .. } => Step::Skip {
-                    mask: mask(align),
-                    bits: 0,
-                },
+                Op::Skip { align, bits } => skip(align, bits)?,
+                Op::BeginStruct { align, .. } => skip(align, 0)?,
                 Op::EndStruct { .. } => continue,
                 Op::Clear { slot } => Step::Clear { slot },
                 Op::SkipArray {
@@ -185,16 +258,11 @@ impl End {
                     bits,
                     stride,
                 } => Step::Elements {
-                    elements: Elements {
-                        mask: mask(align),
-                        bits: bits.into(),
-                        stride: stride.into(),
-                        values: of_elements.next()?,
-                    },
+                    elements: Elements::new(align, bits, stride, of_elements.next()?)?,
                     slot,
                 },
                 Op::Text(at) => Step::Text {
-                    mask: at.mask.into(),
+                    mask: byte_mask(at.mask.into())?,
                 },
                 Op::Blob {
                     ref at,
@@ -205,7 +273,7 @@ impl End {
                     length: Count::Slot(slot),
                     ..
                 } => Step::Elements {
-                    elements: Elements::bytes(at.mask.into()),
+                    elements: Elements::of_bytes(at.mask.into())?,
                     slot,
                 },
                 ref op => {
@@ -215,8 +283,8 @@ impl End {
                     };
                     let (size, is_big, is_signed) = integer(number)?;
                     let length = Length {
-                        mask: at.mask.into(),
-                        bits: size * 8,
+                        mask: byte_mask(at.mask.into())?,
+                        bytes: size,
                         others: 64 - size * 8,
                         is_big,
                         is_signed,
@@ -229,25 +297,31 @@ impl End {
         if of_elements.next().is_some() {
             return None;
         }
-        let (mask, bits) = match steps.first() {
-            Some(&Step::Skip { mask, bits }) => {
+        // In bits, since an event may begin within a byte.
+        let is_first = |op: &&Op| !matches!(op, Op::EndStruct { .. });
+        let first_align = match short.ops.iter().find(is_first) {
+            Some(&(Op::Skip { align, .. } | Op::BeginStruct { align, .. })) => mask(align),
+            _ => 0,
+        };
+        let bytes = match steps.first() {
+            Some(&Step::Skip { bytes, .. }) => {
                 steps.remove(0);
-                (mask, bits)
+                bytes
             }
-            _ => (0, 0),
+            _ => 0,
         };
         Some(Self {
-            mask,
-            bits,
+            align: first_align,
+            bytes,
             steps: with_sequences(steps).into(),
             values,
         })
     }
 
-    /// What the fields are aligned to that all events begin with, in bits, less one; the bits of these fields; and
+    /// What the fields are aligned to that all events begin with, in bytes, less one; the bytes of these fields; and
     /// the values of every event.
-    pub(super) fn first_fields(&self) -> (u64, u64, u64) {
-        (self.mask, self.bits, self.values)
+    pub(super) fn first_fields(&self) -> (u64, usize, u64) {
+        (self.align / 8, self.bytes, self.values)
     }
 
     /// Whether nothing follows these fields.
@@ -260,95 +334,126 @@ impl End {
         let is_one = |step: &&Step| {
             matches!(
                 step,
-                Step::Elements { .. } | Step::Sequence { .. } | Step::Text { .. }
+                Step::Elements { .. } | Step::Sequence(_) | Step::Text { .. }
             )
         };
         self.steps.iter().filter(is_one).count()
     }
 
-    /// The end of the event whose fields begin at a bit, and the number of its values. `None` if that is beyond the
-    /// content: then running the program reports what is wrong.
+    /// The byte behind the first fields of the event whose fields begin at a bit.
     #[inline]
-    pub(super) fn find(
-        &self,
-        content: Extent<'_>,
-        slots: &[Cell<u64>],
-        at: u64,
-    ) -> Option<(u64, u64)> {
-        let end = ((at + self.mask) & !self.mask).checked_add(self.bits)?;
-        if end > content.bits {
-            return None;
+    fn behind_first(&self, content: &Extent<'_>, at: u64) -> Option<usize> {
+        let begin = (at + self.align) & !self.align;
+        let begin = usize::try_from(whole_bytes(begin)?).ok()?;
+        let end = begin.checked_add(self.bytes)?;
+        (end <= content.bytes.len()).then_some(end)
+    }
+
+    /// The end of the event whose fields begin at a bit, in bits, and the number of its values. `None` if that is beyond
+    /// the content, or the event is not in whole bytes: then running the program reports what is wrong.
+    #[inline]
+    pub(super) fn find(&self, content: &Extent<'_>, at: u64) -> Option<(u64, u64)> {
+        let mut found = (self.behind_first(content, at)?, self.values);
+        if !self.is_fixed() {
+            found = self.find_behind(content, found.0)?.into();
         }
-        match self.steps.is_empty() {
-            true => Some((end, self.values)),
-            false => self.find_behind(content, slots, end, |_| {}),
-        }
+        Some((found.0 as u64 * 8, found.1))
     }
 
     /// Like `find`, but also adds the byte offsets at which fields of variable size end.
-    pub(super) fn find_all(
-        &self,
-        content: Extent<'_>,
-        slots: &[Cell<u64>],
-        at: u64,
-        ends: &mut Vec<usize>,
-    ) -> Option<(u64, u64)> {
-        let end = ((at + self.mask) & !self.mask).checked_add(self.bits)?;
-        self.find_behind(content, slots, end, |end| {
-            ends.push(end.div_ceil(8) as usize)
-        })
+    pub(super) fn find_all(&self, content: &Extent<'_>, at: u64, ends: &mut Vec<usize>) {
+        if let Some(behind) = self.behind_first(content, at) {
+            // What is wrong with the event is found when it is decoded.
+            let _ = self.find_all_behind(content, behind, ends);
+        }
     }
 
-    /// The same for what is behind the first fields.
+    /// The end of the event whose first fields end at a byte.
     #[inline(never)]
-    pub(super) fn find_behind(
+    pub(super) fn find_behind(&self, content: &Extent<'_>, at: usize) -> Option<FoundEnd> {
+        self.walk(content, at, |_| {})
+    }
+
+    /// The same, which also adds the byte offsets at which fields of variable size end.
+    #[inline(never)]
+    pub(super) fn find_all_behind(
         &self,
-        content: Extent<'_>,
-        slots: &[Cell<u64>],
-        mut at: u64,
-        mut end_of_field: impl FnMut(u64),
-    ) -> Option<(u64, u64)> {
+        content: &Extent<'_>,
+        at: usize,
+        ends: &mut Vec<usize>,
+    ) -> Option<FoundEnd> {
+        self.walk(content, at, |end| ends.push(end))
+    }
+
+    #[inline(always)]
+    fn walk(
+        &self,
+        content: &Extent<'_>,
+        mut at: usize,
+        mut end_of_field: impl FnMut(usize),
+    ) -> Option<FoundEnd> {
+        let content = &{ *content };
+        let Extent { bytes, slots } = *content;
         let mut values = self.values;
         for step in &self.steps {
-            at = match *step {
-                Step::Skip { mask, bits } => ((at + mask) & !mask).checked_add(bits)?,
-                Step::Length { length, slot } => {
-                    let (number, end) = length.read(content, at)?;
-                    slots.get(slot as usize)?.set(number);
-                    end
-                }
-                Step::Clear { slot } => {
-                    slots.get(slot as usize)?.set(0);
-                    at
-                }
-                Step::Elements { elements, slot } => {
-                    let count = slots.get(slot as usize)?.get();
-                    let end = elements.end(content, at, count)?;
-                    // Elements have bits, so that the content bounds this.
-                    values += count * elements.values;
-                    end
-                }
-                Step::Sequence { length, elements } => {
-                    let (count, begin) = length.read(content, at)?;
-                    let end = elements.end(content, begin, count)?;
-                    values += count * elements.values;
-                    end
-                }
+            match step {
+                Step::Skip { mask, bytes } => at = align(at, *mask).checked_add(*bytes)?,
                 Step::Text { mask } => {
-                    let begin = (at + mask) & !mask;
-                    let rest = content.bytes.get((begin / 8) as usize..)?;
-                    begin + (text::zero(rest)? as u64 + 1) * 8
+                    let begin = align(at, *mask);
+                    at = begin + text::zero(bytes.get(begin..)?)? + 1;
+                    end_of_field(at);
                 }
-            };
-            if at > content.bits {
+                Step::Sequence(sequence) => {
+                    let more;
+                    (at, more) = sequence.end(content, at)?;
+                    // Elements have bytes, so that the content bounds this.
+                    values = values.wrapping_add(more);
+                    end_of_field(at);
+                }
+                Step::Length { length, slot } => {
+                    let number;
+                    (number, at) = length.read(content, at)?;
+                    slots.get(*slot as usize)?.set(number);
+                }
+                Step::Clear { slot } => slots.get(*slot as usize)?.set(0),
+                Step::Elements { elements, slot } => {
+                    let count = slots.get(*slot as usize)?.get();
+                    at = elements.end(content, at, count)?;
+                    values += count * elements.values;
+                    end_of_field(at);
+                }
+            }
+            if at > bytes.len() {
                 return None;
             }
-            if let Step::Elements { .. } | Step::Sequence { .. } | Step::Text { .. } = step {
-                end_of_field(at);
-            }
         }
-        Some((at, values))
+        Some(FoundEnd {
+            at: NonZeroUsize::new(at)?,
+            values,
+        })
     }
+}
+
+/// Where an event ends, in bytes: never at 0, so that it fits in two registers if there may be none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FoundEnd {
+    at: NonZeroUsize,
+    values: u64,
+}
+
+impl From<FoundEnd> for (usize, u64) {
+    #[inline(always)]
+    fn from(found: FoundEnd) -> Self {
+        (found.at.get(), found.values)
+    }
+}
+
+/// The step over fields of a size in bits.
+fn skip(align: u8, bits: u64) -> Option<Step> {
+    Some(Step::Skip {
+        mask: byte_mask(mask(align))?,
+        bytes: usize::try_from(whole_bytes(bits)?).ok()?,
+    })
 }
 
 /// Puts a number and the elements that it counts together, where nothing else needs the number.
@@ -358,7 +463,7 @@ fn with_sequences(steps: Vec<Step>) -> Vec<Step> {
             Step::Length { slot, .. } | Step::Clear { slot } | Step::Elements { slot, .. } => {
                 slot == wanted
             }
-            Step::Skip { .. } | Step::Sequence { .. } | Step::Text { .. } => false,
+            Step::Skip { .. } | Step::Sequence(_) | Step::Text { .. } => false,
         };
         steps.iter().filter(is_use).count()
     };
@@ -370,7 +475,12 @@ fn with_sequences(steps: Vec<Step>) -> Vec<Step> {
             (
                 Step::Length { length, slot },
                 &[Step::Elements { elements, slot: of }, ref rest @ ..],
-            ) if slot == of && uses(slot) == 2 => (rest, Step::Sequence { length, elements }),
+            ) if slot == of
+                && uses(slot) == 2
+                && let Some(sequence) = Sequence::of(length, elements) =>
+            {
+                (rest, Step::Sequence(sequence))
+            }
             _ => (rest, first),
         };
         result.push(step);

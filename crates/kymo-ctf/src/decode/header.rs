@@ -108,6 +108,11 @@ impl FastHeader {
         self.order == ByteOrder::Little && (self.shape == Shape::Compact || self.time_align <= 7)
     }
 
+    /// Whether headers begin at any byte.
+    pub(super) fn is_unaligned(&self) -> bool {
+        self.align <= 7
+    }
+
     /// Whether the class number has 5 bits and the time 27.
     pub(super) fn is_compact(&self) -> bool {
         self.shape == Shape::Compact
@@ -172,8 +177,8 @@ impl FastHeader {
     /// The same, apart from a loop in which it is seldom needed.
     #[cold]
     #[inline(never)]
-    fn read_rarely(&self, bytes: &[u8], at: u64, clock: Ticks) -> Option<Header> {
-        self.read(bytes, at, clock)
+    fn read_rarely(&self, bytes: &[u8], at: usize, clock: Ticks) -> Option<(u64, Ticks, usize)> {
+        HeaderReader::read(self, bytes, at, clock)
     }
 
     /// Writes a header that is read as this class and time, after a time of `clock`: `put` takes
@@ -244,38 +249,55 @@ impl FastHeader {
     }
 }
 
-/// Reads headers.
+/// Reads headers of a stream at bytes.
 pub(super) trait HeaderReader {
-    /// What [`FastHeader::read`] does.
-    fn read(&self, bytes: &[u8], at: u64, clock: Ticks) -> Option<Header>;
+    /// Whether headers and the fields behind them are aligned to more than a byte.
+    const ALIGNED: bool;
+
+    /// What [`FastHeader::read`] does; gives the class number, the clock, and the byte at which the header ends.
+    fn read(&self, bytes: &[u8], at: usize, clock: Ticks) -> Option<(u64, Ticks, usize)>;
 }
 
 impl HeaderReader for FastHeader {
+    const ALIGNED: bool = true;
+
     #[inline]
-    fn read(&self, bytes: &[u8], at: u64, clock: Ticks) -> Option<Header> {
-        self.read(bytes, at, clock)
+    fn read(&self, bytes: &[u8], at: usize, clock: Ticks) -> Option<(u64, Ticks, usize)> {
+        let header = self.read(bytes, at as u64 * 8, clock)?;
+        Some((header.event_class, header.clock, (header.end / 8) as usize))
     }
 }
 
 /// Reads [packed](FastHeader::is_packed) headers, which takes a few instructions for those that are not extended.
-pub(super) struct Packed<'h, const ID_BITS: u32, const TIME_BITS: u32>(pub(super) &'h FastHeader);
+pub(super) struct Packed<'h, const ID_BITS: u32, const TIME_BITS: u32, const ALIGNED: bool>(
+    pub(super) &'h FastHeader,
+);
 
-impl<const ID_BITS: u32, const TIME_BITS: u32> HeaderReader for Packed<'_, ID_BITS, TIME_BITS> {
+impl<const ID_BITS: u32, const TIME_BITS: u32, const ALIGNED: bool> HeaderReader
+    for Packed<'_, ID_BITS, TIME_BITS, ALIGNED>
+{
+    const ALIGNED: bool = ALIGNED;
+
     #[inline(always)]
-    fn read(&self, bytes: &[u8], at: u64, clock: Ticks) -> Option<Header> {
-        let begin = align(at, self.0.align);
-        let word = bytes.get((begin / 8) as usize..)?.first_chunk();
-        let word = word.map_or(u64::MAX, |word| u64::from_le_bytes(*word));
-        let event_class = word & ((1 << ID_BITS) - 1);
-        // Also at the end of the packet, where there are fewer bytes than were read.
-        if event_class == self.0.extended || word == u64::MAX {
+    fn read(&self, bytes: &[u8], at: usize, clock: Ticks) -> Option<(u64, Ticks, usize)> {
+        let mask = if ALIGNED {
+            self.0.align as usize / 8
+        } else {
+            0
+        };
+        let begin = (at + mask) & !mask;
+        let word = bytes.get(begin..)?.first_chunk();
+        let word = word.map(|word| u64::from_le_bytes(*word));
+        // The class number of extended headers is the greatest one.
+        let extended = (1 << ID_BITS) - 1;
+        let word = word.filter(|word| word & extended != extended);
+        let Some(word) = word else {
+            // Also at the end of the packet, where there are fewer bytes than are read here.
             return self.0.read_rarely(bytes, at, clock);
-        }
-        Some(Header {
-            event_class,
-            clock: clock.advance(word >> ID_BITS, TIME_BITS),
-            end: begin + u64::from(ID_BITS + TIME_BITS),
-        })
+        };
+        let clock = clock.advance(word >> ID_BITS, TIME_BITS);
+        let size = (ID_BITS + TIME_BITS) as usize / 8;
+        Some((word & extended, clock, begin + size))
     }
 }
 

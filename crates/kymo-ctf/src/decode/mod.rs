@@ -379,35 +379,8 @@ impl EventDecoder {
     /// The end of the event whose fields begin at a bit, and the number of its values; `None` if it requires a program,
     /// or is beyond the content.
     #[inline]
-    fn find_end(
-        &self,
-        content: end::Extent<'_>,
-        slots: &[Cell<u64>],
-        at: u64,
-    ) -> Option<(u64, u64)> {
-        self.end.as_ref()?.find(content, slots, at)
-    }
-
-    /// Like `find_end`, but also adds the byte offsets at which fields of variable size end.
-    fn find_all_ends(
-        &self,
-        content: end::Extent<'_>,
-        slots: &[Cell<u64>],
-        at: u64,
-        ends: &mut Vec<usize>,
-    ) -> Option<(u64, u64)> {
-        self.end.as_ref()?.find_all(content, slots, at, ends)
-    }
-
-    /// The same for an event whose first fields end at a bit, without the ends of these fields.
-    #[inline]
-    fn find_behind(
-        &self,
-        content: end::Extent<'_>,
-        slots: &[Cell<u64>],
-        at: u64,
-    ) -> Option<(u64, u64)> {
-        self.end.as_ref()?.find_behind(content, slots, at, |_| {})
+    fn find_end(&self, content: &end::Extent<'_>, at: u64) -> Option<(u64, u64)> {
+        self.end.as_ref()?.find(content, at)
     }
 }
 

@@ -5,23 +5,12 @@
 
 use super::EventDecoder;
 
-/// How the end of an event is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EndBy {
-    /// It takes a program.
-    Program,
-    /// All events have the same size.
-    Size,
-    /// Of the first fields the size is known, and [`End`](super::end::End) knows the others.
-    Steps,
-}
-
-/// An event class.
+/// An event class. Positions and sizes are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SimpleClass {
-    /// Bits of the first fields, or of all.
-    pub bits: u64,
-    /// What they are aligned to, in bits, less one.
+    /// The size of the first fields, or of all; more than any packet has if it takes a program to find the end.
+    pub bytes: usize,
+    /// What they are aligned to, less one.
     pub mask: u32,
     /// The alignment of the origin of offsets, in the same form.
     pub base_mask: u32,
@@ -30,37 +19,35 @@ pub(super) struct SimpleClass {
     /// Position of the class in the recording, and in its stream class.
     pub class: u32,
     pub position: u32,
-    pub end_by: EndBy,
+    /// Whether [`End`](super::end::End) finds the end, since other fields follow the first ones.
+    pub has_steps: bool,
 }
 
-/// More bits take a program: no sum of a position and these overflows.
-const MOST_BITS: u64 = 1 << 48;
+/// No packet has as many bytes, and no sum of a position and these overflows.
+const MOST_BYTES: usize = usize::MAX / 4;
 
 impl SimpleClass {
     const UNKNOWN: Self = Self {
-        bits: 0,
+        bytes: MOST_BYTES,
         mask: 0,
         base_mask: 0,
         values: 0,
         class: 0,
         position: 0,
-        end_by: EndBy::Program,
+        has_steps: false,
     };
 
     fn of(position: usize, decoder: &EventDecoder) -> Option<Self> {
         let end = decoder.end.as_ref()?;
-        let (mask, bits, values) = end.first_fields();
+        let (mask, bytes, values) = end.first_fields();
         Some(Self {
-            bits: Some(bits).filter(|&bits| bits < MOST_BITS)?,
+            bytes: bytes.min(MOST_BYTES),
             mask: u32::try_from(mask).ok()?,
-            base_mask: u32::try_from(decoder.places.mask).ok()?,
+            base_mask: u32::try_from(decoder.places.mask / 8).ok()?,
             values: u32::try_from(values).ok()?,
             class: u32::try_from(decoder.class).ok()?,
             position: u32::try_from(position).ok()?,
-            end_by: match end.is_fixed() {
-                true => EndBy::Size,
-                false => EndBy::Steps,
-            },
+            has_steps: !end.is_fixed(),
         })
     }
 }
@@ -72,6 +59,8 @@ pub(super) struct SimpleClasses {
     by_id: Vec<SimpleClass>,
     /// By position.
     by_position: Vec<SimpleClass>,
+    /// Whether the fields of all events begin right behind their headers.
+    pub(super) is_packed: bool,
 }
 
 impl SimpleClasses {
@@ -90,6 +79,9 @@ impl SimpleClasses {
                 .iter()
                 .map(|position| at(position).unwrap_or(SimpleClass::UNKNOWN))
                 .collect(),
+            is_packed: by_position
+                .iter()
+                .all(|of| of.mask == 0 && of.base_mask == 0),
             by_position,
         }
     }

@@ -41,20 +41,6 @@ impl SourceRun {
     fn range(self) -> Range<usize> {
         self.first..self.first + self.rows
     }
-
-    /// Values of these rows, of a source that has more.
-    fn of<T>(self, values: &[T]) -> Part<'_, T> {
-        Part {
-            values: &values[self.first..],
-            len: self.rows,
-        }
-    }
-}
-
-/// The first ones of some values.
-struct Part<'a, T> {
-    values: &'a [T],
-    len: usize,
 }
 
 impl Batch {
@@ -86,14 +72,15 @@ impl Batch {
             }
         }
         let each = || runs.iter().map(|run| (run, &sources[run.source]));
-        let classes = each().map(|(run, of)| run.of(of.classes));
-        put(&mut self.classes, all, classes);
+        let classes: Vec<_> = sources.iter().map(|of| of.classes).collect();
+        put(&mut self.classes, all, &classes, runs);
         match &mut self.times {
             Column {
                 data: ColumnData::Int64(to),
                 validity: None,
             } => {
-                put(to, all, each().map(|(run, of)| run.of(of.times)));
+                let times: Vec<_> = sources.iter().map(|of| of.times).collect();
+                put(to, all, &times, runs);
                 let begin = to.len() - all;
                 if to[begin..].contains(&no_time) {
                     let times = to.split_off(begin);
@@ -109,8 +96,8 @@ impl Batch {
                 data: ColumnData::Uint64(to),
                 validity: None,
             } if sources.iter().all(|of| of.ticks.is_some()) => {
-                let parts = each().filter_map(|(run, of)| Some(run.of(of.ticks?)));
-                put(to, all, parts);
+                let ticks: Vec<_> = sources.iter().filter_map(|of| of.ticks).collect();
+                put(to, all, &ticks, runs);
             }
             column => each().for_each(|(run, of)| {
                 let ticks = of.ticks.map(|ticks| &ticks[run.range()]);
@@ -244,18 +231,25 @@ impl Column {
 
     /// Appends runs of rows of columns of the same type.
     fn append_runs(&mut self, sources: &[Option<&Self>], runs: &[SourceRun], all: usize) {
-        let is_whole =
-            |run: &SourceRun| sources[run.source].is_some_and(|of| of.validity.is_none());
-        if self.validity.is_none() && runs.iter().all(is_whole) {
+        let is_whole = |of: &Option<&Self>| of.is_some_and(|of| of.validity.is_none());
+        // A source that has ended has no columns.
+        let are_whole = || {
+            sources.iter().all(is_whole) || runs.iter().all(|run| is_whole(&sources[run.source]))
+        };
+        if self.validity.is_none() && are_whole() {
             macro_rules! numbers {
                 ($($kind:ident)*) => {
                     match &mut self.data {
                         $(ColumnData::$kind(to) => {
-                            let rows = runs.iter().map(|run| match sources[run.source] {
-                                Some(Self { data: ColumnData::$kind(from), .. }) => run.of(from),
-                                _ => unreachable!("columns of one schema have the same types"),
-                            });
-                            return put(to, all, rows);
+                            let of_sources: Vec<&[_]> = sources
+                                .iter()
+                                .map(|of| match of {
+                                    Some(Self { data: ColumnData::$kind(from), .. }) => &from[..],
+                                    Some(_) => unreachable!("columns of one schema have the same types"),
+                                    None => &[],
+                                })
+                                .collect();
+                            return put(to, all, &of_sources, runs);
                         })*
                         _ => {}
                     }
@@ -275,22 +269,39 @@ impl Column {
 /// overwritten by the next one, or taken off again.
 pub(super) const SHORT: usize = 8;
 
-/// Appends parts, which have `all` values in total.
-fn put<'a, T: Copy + Default + 'a>(
-    to: &mut Vec<T>,
-    all: usize,
-    parts: impl Iterator<Item = Part<'a, T>>,
-) {
+/// The same of very short parts, where streams alternate.
+const VERY_SHORT: usize = 2;
+
+/// Appends runs of the values of sources, which have `all` values in total.
+fn put<T: Copy + Default>(to: &mut Vec<T>, all: usize, sources: &[&[T]], runs: &[SourceRun]) {
     let mut at = to.len();
     to.resize(at + all + SHORT, T::default());
-    for Part { values, len } in parts {
-        match (values.first_chunk::<SHORT>(), to[at..].first_chunk_mut()) {
-            (Some(from), Some(place)) if len <= SHORT => *place = *from,
-            _ => to[at..at + len].copy_from_slice(&values[..len]),
+    for run in runs {
+        let values = &sources[run.source][run.first..];
+        let place = &mut to[at..];
+        let is_copied = match run.rows {
+            0..=VERY_SHORT => copy_block::<T, VERY_SHORT>(values, place),
+            0..=SHORT => copy_block::<T, SHORT>(values, place),
+            _ => false,
+        };
+        if !is_copied {
+            place[..run.rows].copy_from_slice(&values[..run.rows]);
         }
-        at += len;
+        at += run.rows;
     }
     to.truncate(at);
+}
+
+/// Copies a block of fixed size, if both have as many values.
+#[inline(always)]
+fn copy_block<T: Copy, const N: usize>(from: &[T], to: &mut [T]) -> bool {
+    match (from.first_chunk::<N>(), to.first_chunk_mut()) {
+        (Some(from), Some(place)) => {
+            *place = *from;
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Appends where values end that were appended from elsewhere: `from` begins with the end of the one

@@ -181,37 +181,41 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
             let Some(Reverse(mut key)) = heap.pop() else {
                 break;
             };
-            loop {
+            while going {
                 let source = key.source;
-                if going && heads[source].is_empty() {
+                if heads[source].is_empty() {
                     going = self.hand_over_runs(&heads)
                         && self.refill(jobs, source, &mut heads[source], &mut worker_state)?;
+                    let Some(next) = heads[source].key(source) else {
+                        break;
+                    };
+                    key = next;
+                    continue;
                 }
-                let head = &mut heads[source];
-                let (true, Some(next)) = (going, head.key(source)) else {
-                    break;
-                };
-                match heap.peek_mut() {
+                // It is the key of what comes next: one that was made before that was known is of an empty source.
+                let end = match heap.peek() {
                     // Another source comes first: it changes places with this one.
-                    Some(mut first) if first.0 < next => {
-                        key = std::mem::replace(&mut first.0, next);
-                    }
-                    first => {
-                        let end = match first {
-                            Some(first) if !by_stream => first.0.time,
-                            _ => i64::MAX,
-                        };
-                        going = match takes_runs && head.is_at_event() {
-                            true => self.add_run(source, head, end),
-                            false => {
-                                self.hand_over_runs(&heads)
-                                    && self.hand_over(&mut heads[source], end)?
-                            }
-                        };
-                        if self.runs.len() >= MOST_RUNS {
-                            going = self.hand_over_runs(&heads) && going;
+                    Some(Reverse(first)) if *first < key => {
+                        if let Some(mut first) = heap.peek_mut() {
+                            key = std::mem::replace(&mut first.0, key);
                         }
+                        continue;
                     }
+                    Some(Reverse(first)) if !by_stream => first.time,
+                    _ => i64::MAX,
+                };
+                let head = &mut heads[source];
+                going = match takes_runs && head.is_at_event() {
+                    true => self.add_run(source, head, end),
+                    false => {
+                        self.hand_over_runs(&heads) && self.hand_over(&mut heads[source], end)?
+                    }
+                };
+                if self.runs.len() >= MOST_RUNS {
+                    going = self.hand_over_runs(&heads) && going;
+                }
+                if let Some(next) = heads[source].key(source) {
+                    key = next;
                 }
             }
         }

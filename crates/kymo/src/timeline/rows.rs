@@ -261,11 +261,16 @@ impl<'a> Sink for Gatherer<'a> {
 impl Gatherer<'_> {
     /// Appends rows that have their columns one after the other.
     fn mixed_rows(&mut self, sources: &[SourceRows<'_>], runs: &[SourceRun]) -> bool {
+        let batch_rows = self.batch_rows;
+        let batch = self.batch(0, 0);
+        let room = (batch_rows - batch.len()).min(ROWS_BETWEEN_SIZES);
+        if runs.iter().map(|run| run.rows).sum::<usize>() <= room {
+            return self.append(sources, runs);
+        }
         let mut runs = runs.iter().copied();
         let mut next = runs.next();
         let mut fitting = std::mem::take(&mut self.fitting);
         while next.is_some() && !self.is_done {
-            let batch_rows = self.batch_rows;
             let batch = self.batch(0, 0);
             let mut room = (batch_rows - batch.len()).min(ROWS_BETWEEN_SIZES);
             fitting.clear();
@@ -284,12 +289,20 @@ impl Gatherer<'_> {
                     }),
                 };
             }
-            batch.append_runs(sources, &fitting, NO_TIME);
-            if batch.len() >= batch_rows || batch.byte_size() >= MOST_BYTES {
-                self.hand_over(0, 0);
-            }
+            self.append(sources, &fitting);
         }
         self.fitting = fitting;
+        !self.is_done
+    }
+
+    /// Appends rows for which the batch has room. `false` ends the run.
+    fn append(&mut self, sources: &[SourceRows<'_>], runs: &[SourceRun]) -> bool {
+        let batch_rows = self.batch_rows;
+        let batch = self.batch(0, 0);
+        batch.append_runs(sources, runs, NO_TIME);
+        if batch.len() >= batch_rows || batch.byte_size() >= MOST_BYTES {
+            self.hand_over(0, 0);
+        }
         !self.is_done
     }
 
