@@ -195,6 +195,18 @@ impl Bin {
         }
     }
 
+    /// Adds rows of which only times and classes count, in order of time; there is a class for each time.
+    pub(crate) fn push_all(&mut self, times: &[i64], classes: &[u32]) {
+        let (Some(&first), Some(&last)) = (times.first(), times.last()) else {
+            return;
+        };
+        self.count = self.count.saturating_add(times.len() as u64);
+        self.first = self.first.min(first);
+        self.last = self.last.max(last);
+        let bits = classes.iter().map(|&class| 1 << class.min(63));
+        self.classes |= bits.fold(0, |all: u64, bit: u64| all | bit);
+    }
+
     fn add_slices(&mut self, other: &Slices) {
         match &mut self.slices {
             Some(slices) => slices.add(other),

@@ -112,9 +112,34 @@ impl<W: Write> Writer<W> {
     /// [`finish`](Self::finish) reports.
     #[inline]
     pub fn push(&mut self, track: u32, row: Row) {
-        if !self.is_next(track, row.time) {
-            return;
+        if self.is_next(track, row.time) {
+            self.grow(track, |tree, waiting, full| {
+                tree.push(row, waiting, &mut |level, nodes| full.write(level, nodes));
+            });
         }
+    }
+
+    /// Adds rows of a track of which only times and classes count; there is a class for each time. If not all of them
+    /// may come [next](Self::is_next), one after the other, it adds none and returns `false`.
+    pub fn push_all(&mut self, track: u32, times: &[i64], classes: &[u32]) -> bool {
+        let is_first_next = times.first().is_none_or(|&time| self.is_next(track, time));
+        if !is_first_next || !times.is_sorted() || times.len() != classes.len() {
+            return false;
+        }
+        self.grow(track, |tree, waiting, full| {
+            let take = &mut |level, nodes: &[Node]| full.write(level, nodes);
+            tree.push_all((times, classes), waiting, take);
+        });
+        true
+    }
+
+    /// Adds rows to the tree of a track that there is.
+    #[inline]
+    fn grow(
+        &mut self,
+        track: u32,
+        add: impl FnOnce(&mut TreeBuilder, &mut usize, &mut Full<'_, W>),
+    ) {
         let tree = &mut self.trees[track as usize];
         let mut full = Full {
             out: &mut self.out,
@@ -123,20 +148,10 @@ impl<W: Write> Writer<W> {
             blocks: &mut tree.blocks,
             result: &mut self.result,
         };
-        let mut take = |level: u8, nodes: &[Node]| full.write(level, nodes);
-        tree.builder.push(row, &mut self.waiting, &mut take);
+        add(&mut tree.builder, &mut self.waiting, &mut full);
         if self.waiting >= MOST_WAITING {
             self.flush();
         }
-    }
-
-    /// Adds the first of some rows of a track of which only times and classes count: those that are near the row
-    /// before them, and so take little. Returns how many these are; the next one, if there is one, is to be
-    /// [pushed](Self::push). There is one class for each time.
-    #[inline]
-    pub fn push_near(&mut self, track: u32, times: &[i64], classes: &[u32]) -> usize {
-        let tree = self.trees.get_mut(track as usize);
-        tree.map_or(0, |tree| tree.builder.push_near(times, classes))
     }
 
     /// Writes what waits to be written.

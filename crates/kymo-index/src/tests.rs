@@ -164,6 +164,34 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
+    fn rows_added_together_are_those_added_one_by_one(
+        rows in rows(),
+        splits in prop::collection::vec(0..400_usize, 0..8),
+    ) {
+        let mut one = Writer::new(Vec::new()).unwrap();
+        let mut all = Writer::new(Vec::new()).unwrap();
+        one.add_track(track(0));
+        all.add_track(track(0));
+        let times: Vec<i64> = rows.iter().map(|row| row.time).collect();
+        let classes: Vec<u32> = rows.iter().map(|row| u32::from(row.class)).collect();
+        let mut at = 0;
+        for split in splits.into_iter().chain([rows.len()]) {
+            let next = rows.len().min(at + split);
+            prop_assert!(all.push_all(0, &times[at..next], &classes[at..next]));
+            at = next;
+        }
+        for (&time, &class) in times.iter().zip(&classes) {
+            one.push(0, Row::new(time, class as usize));
+        }
+        if let [first, .., last] = times[..] && first < last {
+            prop_assert!(!all.push_all(0, &[last, first], &[0, 0]));
+            prop_assert!(!all.push_all(0, &[first], &[0]));
+        }
+        let [one, all] = [one, all].map(|writer| writer.finish(&Meta::default()).unwrap());
+        prop_assert_eq!(one, all);
+    }
+
+    #[test]
     fn bins_add_up_in_any_grouping(rows in rows(), cuts in prop::array::uniform2(0..1000_usize)) {
         let mut cuts = cuts.map(|cut| cut.min(rows.len()));
         cuts.sort_unstable();

@@ -17,6 +17,11 @@ pub(crate) fn biased(time: i64) -> u64 {
     time as u64 ^ 1 << 63
 }
 
+#[inline]
+fn unbiased(time: u64) -> i64 {
+    (time ^ 1 << 63) as i64
+}
+
 /// The cell of a level in which a [biased] time is.
 #[inline]
 pub(crate) fn cell(level: u8, time: u64) -> u64 {
@@ -26,8 +31,13 @@ pub(crate) fn cell(level: u8, time: u64) -> u64 {
 /// The first time of a cell.
 #[inline]
 pub(crate) fn cell_begin(level: u8, key: u64) -> i64 {
-    let begin = key.checked_shl(2 * u32::from(level)).unwrap_or(0);
-    (begin ^ 1 << 63) as i64
+    unbiased(key.checked_shl(2 * u32::from(level)).unwrap_or(0))
+}
+
+/// The bits in which the times of a cell of a level differ.
+#[inline]
+fn cell_mask(level: u8) -> u64 {
+    u64::MAX.checked_shr(64 - 2 * u32::from(level)).unwrap_or(0)
 }
 
 /// A cell of a tree, and what happened in it.
@@ -85,27 +95,46 @@ impl TreeBuilder {
         }
     }
 
-    /// Adds the first of some rows that are near the last one: they may come next, and are in the same cell, which stays
-    /// as it is. Returns how many these are.
-    pub(crate) fn push_near(&mut self, times: &[i64], classes: &[u32]) -> usize {
-        let (Some(until), Some(last)) = (self.until, self.last) else {
-            return 0;
-        };
-        let mut before = last;
-        let near = times.iter().take(LEAF.saturating_sub(self.rows.len()));
-        let near = near.take_while(|&&time| {
-            let is_near = before <= time && time <= until;
-            before = time;
-            is_near
-        });
-        let near = near.count();
-        let rows = times[..near].iter().zip(&classes[..near]);
-        let rows = rows.map(|(&time, &class)| Row::new(time, class as usize));
-        self.rows.extend(rows);
-        if let Some(&last) = times[..near].last() {
-            self.last = Some(last);
+    /// Adds rows of which only times and classes count, a class for each time: in order of time, and the first one may
+    /// come [next](Self::is_next).
+    pub(crate) fn push_all(
+        &mut self,
+        (mut times, mut classes): (&[i64], &[u32]),
+        waiting: &mut usize,
+        take: &mut impl FnMut(u8, &[Node]),
+    ) {
+        while let (Some(&time), Some(&class)) = (times.first(), classes.first()) {
+            if let Some(last) = self.last
+                && last != time
+            {
+                self.close_before(biased(last), biased(time), waiting, take);
+            }
+            let is_single = self.open.last().is_some_and(|top| top.level == 0);
+            // A row behind the next ones shows whether their cell is complete.
+            let behind = times.get(LEAF).map(|&time| biased(time));
+            let mut count = 1;
+            match behind.filter(|_| self.rows.is_empty() && !is_single) {
+                None => self.push(Row::new(time, class as usize), waiting, take),
+                Some(behind) => {
+                    let level = self.level();
+                    let end = biased(time) | cell_mask(level);
+                    self.until = None;
+                    if behind <= end {
+                        self.open_cell(level, biased(time));
+                        continue;
+                    }
+                    count = times[..LEAF].partition_point(|&time| biased(time) <= end);
+                    let mut node = Node {
+                        key: cell(level, biased(time)),
+                        bin: Bin::EMPTY,
+                    };
+                    node.bin.push_all(&times[..count], &classes[..count]);
+                    self.last = Some(node.bin.last);
+                    self.emit(level, node, waiting, take);
+                }
+            }
+            (times, classes) = (&times[count..], &classes[count..]);
         }
-        near
     }
 
     fn push_slowly(&mut self, row: Row, waiting: &mut usize, take: &mut impl FnMut(u8, &[Node])) {
@@ -128,10 +157,7 @@ impl TreeBuilder {
             self.divide(waiting, take);
         }
         if !self.rows.is_empty() {
-            let level = self.level();
-            let length = u64::MAX.checked_shr(64 - 2 * u32::from(level)).unwrap_or(0);
-            let begin = cell_begin(level, cell(level, time));
-            self.until = Some(begin.wrapping_add_unsigned(length));
+            self.until = Some(unbiased(time | cell_mask(self.level())));
         }
     }
 
@@ -187,16 +213,13 @@ impl TreeBuilder {
             let Some(last) = self.rows.last().map(|row| biased(row.time)) else {
                 return;
             };
-            let mut node = Node {
-                key: cell(level, last),
-                bin: Bin::EMPTY,
-            };
-            if level == 0 {
-                self.rows.drain(..).for_each(|row| node.bin.push(&row));
-                self.open.push(OpenCell { level, node });
+            self.open_cell(level, last);
+            if let Some(top) = self.open.last_mut()
+                && level == 0
+            {
+                self.rows.drain(..).for_each(|row| top.node.bin.push(&row));
                 return;
             }
-            self.open.push(OpenCell { level, node });
             let below = level - 1;
             let key = |row: &Row| cell(below, biased(row.time));
             let mut begin = 0;
@@ -210,6 +233,15 @@ impl TreeBuilder {
             }
             self.rows.drain(..begin);
         }
+    }
+
+    /// Opens the cell of a level in which a time is.
+    fn open_cell(&mut self, level: u8, time: u64) {
+        let node = Node {
+            key: cell(level, time),
+            bin: Bin::EMPTY,
+        };
+        self.open.push(OpenCell { level, node });
     }
 
     fn emit(

@@ -28,8 +28,6 @@ pub struct BlockQuery<'q> {
     pub numbers: Range<u64>,
     /// The time of which events are wanted, inclusive. Events without a time are always wanted.
     pub window: (Timestamp, Timestamp),
-    /// Whether it is asked where events [begin](EventBlock::begins).
-    pub wants_begins: bool,
 }
 
 impl<'q> BlockQuery<'q> {
@@ -39,7 +37,6 @@ impl<'q> BlockQuery<'q> {
             interests,
             numbers: 0..u64::MAX,
             window: (Timestamp::MIN, Timestamp::MAX),
-            wants_begins: false,
         }
     }
 }
@@ -161,8 +158,6 @@ pub struct EventBlock {
     /// For the events of the last walk alone: the byte of the chunk at which their fields begin, which
     /// the [`Place`](crate::batch::Place) of a field counts from.
     pub bases: Vec<usize>,
-    /// For the same events, if that is asked: where they begin, in bits from the start of the chunk.
-    pub begins: Vec<u64>,
     /// For the same events of classes that want them: the byte positions in the chunk where variable-size fields end,
     /// one event after the other. `first_ends` has, for each event of the walk, the position of its first one.
     pub ends: Vec<usize>,
@@ -192,7 +187,6 @@ impl EventBlock {
     /// The last walk begins: nothing is kept of the one before but its rows.
     pub fn begin_walk(&mut self) {
         self.bases.clear();
-        self.begins.clear();
         self.ends.clear();
         self.first_ends.clear();
         self.at = None;
@@ -216,6 +210,45 @@ impl EventBlock {
         self.classes.push(class);
         self.numbers.push(number);
         self.bases.push(0);
+    }
+}
+
+/// Events of which nothing but their headers is looked at, as columns of the same length.
+#[derive(Debug, Default)]
+pub struct EventHeaders {
+    /// When they were: nanoseconds, or [`NO_TIME`](EventBlock::NO_TIME).
+    pub times: Vec<i64>,
+    /// Positions of their classes in the recording.
+    pub classes: Vec<u32>,
+    /// Where they begin, in bits from the start of their chunk.
+    pub begins: Vec<u64>,
+}
+
+impl EventHeaders {
+    /// Number of events.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// Adds an event.
+    pub fn push<E: Event>(&mut self, event: &E) {
+        let time = event.timestamp().map(Timestamp::as_nanos);
+        self.times.push(time.unwrap_or(EventBlock::NO_TIME));
+        self.classes.push(event.class_index() as u32);
+        self.begins.push(event.begin_bit());
+    }
+
+    /// Forgets all events, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.times.clear();
+        self.classes.clear();
+        self.begins.clear();
     }
 }
 
@@ -250,7 +283,7 @@ pub(crate) fn walk_events<C: Cursor, V: EventVisitor>(
         let Some(event) = cursor.next_event()? else {
             return Ok(false);
         };
-        let (number, class, begin_bit) = (event.number(), event.class_index(), event.begin_bit());
+        let (number, class) = (event.number(), event.class_index());
         let ticks = event.ticks();
         block.order.add(&event);
         let interest = query.interests.get(class).copied().unwrap_or_default();
@@ -269,9 +302,6 @@ pub(crate) fn walk_events<C: Cursor, V: EventVisitor>(
         let goes_on = done.inspect_err(|_| block.at = Some((number, class)))?;
         let time = time.map_or(EventBlock::NO_TIME, Timestamp::as_nanos);
         block.push(time, ticks.unwrap_or(0), class as u32, number);
-        if query.wants_begins {
-            block.begins.push(begin_bit);
-        }
         if !goes_on {
             break;
         }

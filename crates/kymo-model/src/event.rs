@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kymo_time::Timestamp;
 
-use crate::block::{BlockQuery, EventBlock, EventCounts, EventVisitor, walk_events};
+use crate::block::{BlockQuery, EventBlock, EventCounts, EventHeaders, EventVisitor, walk_events};
 use crate::{Fault, FieldId, Schema, Visitor, Wide};
 
 /// Counts values, wherever they lie.
@@ -142,6 +142,21 @@ pub trait Cursor {
         Self: Sized,
     {
         walk_events(self, query, most, block, visitor)
+    }
+
+    /// Adds all events that are left, whose fields are not decoded.
+    ///
+    /// # Errors
+    ///
+    /// The fault that ends the chunk.
+    fn walk_headers(&mut self, headers: &mut EventHeaders) -> Result<(), Fault>
+    where
+        Self: Sized,
+    {
+        while let Some(event) = self.next_event()? {
+            headers.push(&event);
+        }
+        Ok(())
     }
 
     /// Decodes all events that are left, and counts them and their values.

@@ -27,7 +27,8 @@ mod wide;
 
 pub use batch::{Batch, Column, ColumnData, ColumnType, Columns, DataType};
 pub use block::{
-    BlockQuery, EventBlock, EventCounts, EventMark, EventOrder, EventVisitor, Interest,
+    BlockQuery, EventBlock, EventCounts, EventHeaders, EventMark, EventOrder, EventVisitor,
+    Interest,
 };
 pub use event::{Cursor, Event, EventClass, ValueCounter, Walk};
 pub use fault::{Fault, FaultCode, FaultReport};

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use kymo_model::{
-    BlockQuery, Cursor, Event, EventBlock, EventCounts, EventMark, EventOrder, EventVisitor, Fault,
-    Interest, Nothing,
+    BlockQuery, Cursor, Event, EventBlock, EventCounts, EventHeaders, EventMark, EventOrder,
+    EventVisitor, Fault, Interest, Nothing,
 };
 use kymo_time::{TickConverter, Ticks, Timestamp};
 
@@ -194,7 +194,6 @@ impl PacketCursor<'_> {
                 numbers: [0; ROOM],
                 bases: [0; ROOM],
                 first_ends: [0; ROOM],
-                begins: [0; ROOM],
                 classes: [0; ROOM],
             },
             filled: 0,
@@ -285,6 +284,28 @@ impl PacketCursor<'_> {
         }
     }
 
+    /// What [`walk_headers`](Cursor::walk_headers) does.
+    pub(super) fn walk_all_headers(&mut self, headers: &mut EventHeaders) -> Result<(), Fault> {
+        let clock = self.stream.clock.as_ref().map(|clock| clock.converter());
+        let mut rows = HeaderRows {
+            ticks: [0; ROOM],
+            begins: [0; ROOM],
+            classes: [0; ROOM],
+            filled: 0,
+        };
+        loop {
+            rows.filled = 0;
+            self.walk_simple(&mut rows);
+            rows.append_to(headers, clock);
+            if rows.filled < ROOM {
+                let Some(event) = self.next_event()? else {
+                    return Ok(());
+                };
+                headers.push(&event);
+            }
+        }
+    }
+
     /// What [`count_events`](Cursor::count_events) does.
     pub(super) fn count(&mut self, counts: &mut EventCounts) -> Result<(), Fault> {
         loop {
@@ -313,8 +334,6 @@ struct RoomOfRows {
     /// See [`EventBlock::bases`] and [`EventBlock::first_ends`].
     bases: [usize; ROOM],
     first_ends: [usize; ROOM],
-    /// Where they begin, in bits.
-    begins: [u64; ROOM],
     classes: [u32; ROOM],
 }
 
@@ -363,7 +382,6 @@ impl BlockRows<'_> {
         rows.numbers[row] = number;
         rows.bases[row] = event.base;
         rows.first_ends[row] = self.begin_ends;
-        rows.begins[row] = event.begin;
         rows.classes[row] = event.class as u32;
         self.filled += 1;
         true
@@ -396,9 +414,6 @@ impl BlockRows<'_> {
         block.bases.extend_from_slice(&rows.bases[..count]);
         let first_ends = &rows.first_ends[..count];
         block.first_ends.extend_from_slice(first_ends);
-        if self.query.wants_begins {
-            block.begins.extend_from_slice(&rows.begins[..count]);
-        }
         self.filled = 0;
     }
 }
@@ -424,6 +439,62 @@ impl SimpleVisitor for BlockRows<'_> {
     fn event(&mut self, event: &SimpleEvent, interest: Interest, _: u64) -> bool {
         self.add(event, interest);
         self.has_room()
+    }
+}
+
+/// The next events of which headers count.
+struct HeaderRows {
+    ticks: [u64; ROOM],
+    begins: [u64; ROOM],
+    classes: [u32; ROOM],
+    filled: usize,
+}
+
+impl HeaderRows {
+    fn append_to(&self, headers: &mut EventHeaders, clock: Option<TickConverter>) {
+        let count = self.filled;
+        match clock {
+            Some(clock) => {
+                let ticks = &self.ticks[..count];
+                clock.append_nanos(ticks, EventBlock::NO_TIME, &mut headers.times);
+            }
+            None => {
+                let len = headers.len() + count;
+                headers.times.resize(len, EventBlock::NO_TIME);
+            }
+        }
+        headers.classes.extend_from_slice(&self.classes[..count]);
+        headers.begins.extend_from_slice(&self.begins[..count]);
+    }
+}
+
+impl SimpleVisitor for HeaderRows {
+    #[inline(always)]
+    fn interest(&self, _: usize) -> Interest {
+        Interest::default()
+    }
+
+    fn ends(&mut self) -> &mut Vec<usize> {
+        unreachable!("nobody wants them")
+    }
+
+    #[inline]
+    fn order(&mut self) -> Option<&mut EventOrder> {
+        None
+    }
+
+    #[inline(always)]
+    fn event(&mut self, event: &SimpleEvent, _: Interest, _: u64) -> bool {
+        let row = self.filled;
+        if row >= ROOM {
+            // There always is room.
+            return false;
+        }
+        self.ticks[row] = event.clock.0;
+        self.begins[row] = event.begin;
+        self.classes[row] = event.class as u32;
+        self.filled += 1;
+        self.filled < ROOM
     }
 }
 

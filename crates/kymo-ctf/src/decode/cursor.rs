@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use kymo_machine::ByteOrder;
 use kymo_model::{
-    BlockQuery, Cursor, Event, EventBlock, EventClass, EventCounts, EventVisitor, Fault, FaultCode,
-    Nothing, ValueCounter, Visitor,
+    BlockQuery, Cursor, Event, EventBlock, EventClass, EventCounts, EventHeaders, EventVisitor,
+    Fault, FaultCode, Nothing, ValueCounter, Visitor,
 };
 use kymo_time::{Ticks, Timestamp};
 
@@ -330,6 +330,12 @@ impl<'a> Cursor for PacketCursor<'a> {
         if !matches!(walked, Ok(true)) {
             self.stop();
         }
+        walked
+    }
+
+    fn walk_headers(&mut self, headers: &mut EventHeaders) -> Result<(), Fault> {
+        let walked = self.walk_all_headers(headers);
+        self.stop();
         walked
     }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use kymo_machine::ByteOrder;
 use kymo_model::batch::{ColumnSource, ColumnType, Columns, DataType, WantedColumn};
 use kymo_model::{
-    BlockQuery, Cursor, Event, EventBlock, EventCounts, EventVisitor, Fault, FaultCode, FieldId,
-    Interest, Scope, Value, ValueCounter, Visitor, Wide,
+    BlockQuery, Cursor, Event, EventBlock, EventCounts, EventHeaders, EventVisitor, Fault,
+    FaultCode, FieldId, Interest, Scope, Value, ValueCounter, Visitor, Wide,
 };
 use kymo_time::Timestamp;
 use proptest::prelude::*;
@@ -887,7 +887,6 @@ proptest! {
             ],
             numbers: if is_narrow { 0..u64::MAX } else { numbers.0..numbers.1 },
             window: (Timestamp::MIN, Timestamp::MAX),
-            wants_begins: true,
         };
         let (mut plain, mut fast) = (OneByOne(cursor()), cursor());
         let new = || (EventBlock::default(), Visited { wanted, reported: Vec::new() });
@@ -897,7 +896,7 @@ proptest! {
             let goes_on = plain.walk_block(&query, most, &mut one, &mut of_one);
             prop_assert_eq!(&goes_on, &fast.walk_block(&query, most, &mut two, &mut of_two));
             prop_assert_eq!((&one.times, &one.ticks, &one.classes), (&two.times, &two.ticks, &two.classes));
-            prop_assert_eq!((&one.numbers, &one.begins, one.at), (&two.numbers, &two.begins, two.at));
+            prop_assert_eq!((&one.numbers, one.at), (&two.numbers, two.at));
             prop_assert_eq!(two.len() - before, two.bases.len());
             prop_assert_eq!(&of_one.reported, &of_two.reported);
             // Values are at their places.
@@ -954,6 +953,10 @@ proptest! {
             }
         }
         prop_assert_eq!(fast.walk_block(&query, most, &mut two, &mut of_two), Ok(false), "the walk has ended");
+
+        let (mut one, mut two) = (EventHeaders::default(), EventHeaders::default());
+        prop_assert_eq!(OneByOne(cursor()).walk_headers(&mut one), cursor().walk_headers(&mut two));
+        prop_assert_eq!((one.times, one.classes, one.begins), (two.times, two.classes, two.begins));
 
         let (mut one, mut two) = (EventCounts::default(), EventCounts::default());
         prop_assert_eq!(OneByOne(cursor()).count_events(&mut one), cursor().count_events(&mut two));

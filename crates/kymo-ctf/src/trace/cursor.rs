@@ -1,6 +1,6 @@
 //! Walks the events of a packet that may not be there to be read.
 
-use kymo_model::{BlockQuery, Cursor, EventBlock, EventCounts, EventVisitor, Fault};
+use kymo_model::{BlockQuery, Cursor, EventBlock, EventCounts, EventHeaders, EventVisitor, Fault};
 
 use crate::decode::PacketCursor;
 
@@ -55,6 +55,13 @@ impl<'a> Cursor for ChunkCursor<'a> {
                 block.begin_walk();
                 self.fault.take().map_or(Ok(false), Err)
             }
+        }
+    }
+
+    fn walk_headers(&mut self, headers: &mut EventHeaders) -> Result<(), Fault> {
+        match &mut self.packet {
+            Some(packet) => packet.walk_headers(headers),
+            None => self.fault.take().map_or(Ok(()), Err),
         }
     }
 

@@ -29,10 +29,10 @@ pub(super) trait ContributionSink {
     /// A row of a track, at the recording's own time.
     fn row(&mut self, track: u32, row: Row);
 
-    /// Takes the first of some rows of a track, at the recording's own times, of which only times and classes count;
-    /// returns how many, and gets the next one by itself.
-    fn rows(&mut self, _track: u32, _times: &[i64], _classes: &[u32]) -> usize {
-        0
+    /// Takes rows of a track, at the recording's own times, of which only times and classes count. If it does not, it
+    /// gets them one by one.
+    fn rows(&mut self, _track: u32, _times: &[i64], _classes: &[u32]) -> bool {
+        false
     }
 
     /// Some rows of a chunk come.
@@ -216,28 +216,24 @@ impl<'r> Contributions<'r> {
     pub(super) fn plain_rows(
         &mut self,
         stream: usize,
-        (mut times, mut classes): (&[i64], &[u32]),
+        (times, classes): (&[i64], &[u32]),
         sink: &mut impl ContributionSink,
     ) {
-        if times.is_empty() {
+        let Some(&first) = times.first() else {
             return;
-        }
+        };
         self.rows += times.len() as u64;
         let track = self.finder.stream(stream);
         self.announce(sink);
-        loop {
-            let taken = sink.rows(track, times, classes);
-            (times, classes) = (&times[taken..], &classes[taken..]);
-            let (Some((&time, later)), Some((&class, others))) =
-                (times.split_first(), classes.split_first())
-            else {
-                return;
-            };
+        // If they are in order, those without a time come first.
+        if first != NO_TIME && sink.rows(track, times, classes) {
+            return;
+        }
+        for (&time, &class) in times.iter().zip(classes) {
             match time {
                 NO_TIME => self.untimed(stream),
                 time => sink.row(track, Row::new(time, class as usize)),
             }
-            (times, classes) = (later, others);
         }
     }
 

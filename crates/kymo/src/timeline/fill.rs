@@ -293,7 +293,6 @@ impl<'a> Filler<'a> {
             interests: &interests,
             numbers: wish.numbers.clone(),
             window: (wish.window.begin, wish.window.end),
-            wants_begins: false,
         };
         let mut visitor = FillVisitor {
             filler: self,

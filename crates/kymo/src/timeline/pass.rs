@@ -1,14 +1,13 @@
 //! Goes through the rows of a recording, in any number of threads, and hands on what they add.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use kymo_index::{ChunkCounts, Row};
 use kymo_model::{
-    BlockQuery, Cursor, EventBlock, Fault, FaultReport, FieldId, Interest, Nothing, Recording,
-    Tally, Track, Walk,
+    Cursor, EventHeaders, Fault, FaultReport, FieldId, Recording, Tally, Track, Walk,
 };
 use kymo_text::Line;
 use kymo_time::Timestamp;
@@ -25,6 +24,9 @@ use kymo_io::in_threads;
 
 /// The size of a chunk that is decoded as a whole.
 const MOST_PLAIN: u64 = 4 << 20;
+
+/// Neighbouring chunks are read at once up to this size together.
+const READ_AT_ONCE: u64 = 256 << 10;
 
 /// Neighbouring chunks are counted together up to this number of events, and this number of chunks.
 const MOST_TOGETHER: u64 = 1 << 14;
@@ -49,29 +51,19 @@ impl Met {
         }
     }
 
-    /// Adds the counts of the chunk behind those that were added before.
-    fn chunk(&mut self, stream: usize, chunk: usize, tallies: &[Tally]) {
-        let (stream, chunk) = (stream as u32, chunk as u64);
+    /// Adds counts of chunks.
+    fn count(&mut self, counts: ChunkCounts) {
         let is_next = |of: &&mut ChunkCounts| {
-            let is_next = of.stream == stream && of.first + of.chunks == chunk;
-            is_next && of.chunks < MOST_CHUNKS && of.events() < MOST_TOGETHER
+            let is_next = of.stream == counts.stream && of.first + of.chunks == counts.first;
+            is_next && of.chunks + counts.chunks <= MOST_CHUNKS && of.events() < MOST_TOGETHER
         };
-        let mut known = self.counts.last_mut().filter(is_next);
-        let counts = match known.take() {
-            Some(counts) => counts,
-            None => {
-                self.counts.push(ChunkCounts {
-                    stream,
-                    first: chunk,
-                    chunks: 0,
-                    classes: Vec::new(),
-                });
-                let last = self.counts.len() - 1;
-                &mut self.counts[last]
+        match self.counts.last_mut().filter(is_next) {
+            Some(known) => {
+                known.chunks += counts.chunks;
+                counts.classes.iter().for_each(|tally| known.add(tally));
             }
-        };
-        counts.chunks += 1;
-        tallies.iter().for_each(|tally| counts.add(tally));
+            None => self.counts.push(counts),
+        }
     }
 }
 
@@ -125,37 +117,79 @@ impl Output for Met {
     }
 }
 
-/// Whether all chunks are so small that each can be decoded as a whole.
-pub(super) fn has_small_chunks(of: &AnyRecording) -> bool {
-    let fits = |chunk: kymo_model::Chunk| chunk.bytes <= MOST_PLAIN;
-    (0..of.streams().len()).all(|stream| of.chunks(stream).all(fits))
+/// Chunks of a recording, from some chunk of each stream on, and which of them are read at once.
+pub(super) struct Chunks {
+    streams: Vec<StreamChunks>,
+    /// How many times some are read at once.
+    count: usize,
+    largest: u64,
 }
 
-/// The same as [`run`] for all rows from some chunk of each stream on, one stream after the other, of a recording
-/// whose rows are [plain](Contributions::is_plain) and whose chunks are [small](has_small_chunks): so little is asked
-/// of each row that the pipeline would take most of the time. Events are counted, too.
+struct StreamChunks {
+    /// How many times some are read of the streams before this one.
+    before: usize,
+    range: Range<usize>,
+    at_once: usize,
+}
+
+impl Chunks {
+    pub(super) fn new(of: &AnyRecording, first_chunks: &[usize]) -> Self {
+        let mut chunks = Self {
+            streams: Vec::new(),
+            count: 0,
+            largest: 0,
+        };
+        for stream in 0..of.streams().len() {
+            let all = of.chunk_count(stream);
+            let first = first_chunks.get(stream).map_or(0, |&first| first.min(all));
+            let largest = of.chunks(stream).map(|chunk| chunk.bytes).max();
+            let largest = largest.unwrap_or(0);
+            let at_once = (READ_AT_ONCE / largest.max(1)).clamp(1, MOST_CHUNKS) as usize;
+            chunks.streams.push(StreamChunks {
+                before: chunks.count,
+                range: first..all,
+                at_once,
+            });
+            chunks.count += (all - first).div_ceil(at_once);
+            chunks.largest = chunks.largest.max(largest);
+        }
+        chunks
+    }
+
+    /// Whether each can be decoded as a whole.
+    pub(super) fn are_small(&self) -> bool {
+        self.largest <= MOST_PLAIN
+    }
+
+    /// The stream and the chunks that are read the `number`th time.
+    fn at(&self, number: usize) -> (usize, Range<usize>) {
+        let stream = self.streams.partition_point(|of| of.before <= number) - 1;
+        let of = &self.streams[stream];
+        let first = of.range.start + (number - of.before) * of.at_once;
+        (stream, first..of.range.end.min(first + of.at_once))
+    }
+}
+
+/// The same as [`run`] for all rows of some chunks, one stream after the other, of a recording whose rows are
+/// [plain](Contributions::is_plain) and whose chunks are [small](Chunks::are_small): so little is asked of each row
+/// that the pipeline would take most of the time. Events are counted, too.
 pub(super) fn run_plain(
     of: &AnyRecording,
     contributions: &mut Contributions<'_>,
-    first_chunks: &[usize],
+    chunks: &Chunks,
     sink: &mut (impl ContributionSink + Send),
 ) -> Met {
-    walk_chunks::<true>(of, contributions, first_chunks, sink)
+    walk_chunks::<true>(of, contributions, chunks, sink)
 }
 
-/// Counts the events of chunks, from some chunk of each stream on, without looking at more of them.
+/// Counts the events of chunks without looking at more of them.
 pub(super) fn count_chunks(
     of: &AnyRecording,
-    first_chunks: &[usize],
+    chunks: &Chunks,
     stop: &AtomicBool,
 ) -> Vec<ChunkCounts> {
-    walk_chunks::<false>(
-        of,
-        &mut Contributions::new(of),
-        first_chunks,
-        &mut Until(stop),
-    )
-    .counts
+    let contributions = &mut Contributions::new(of);
+    walk_chunks::<false>(of, contributions, chunks, &mut Until(stop)).counts
 }
 
 /// Gets nothing, until it is stopped.
@@ -175,20 +209,11 @@ impl ContributionSink for Until<'_> {
 fn walk_chunks<const ROWS: bool>(
     of: &AnyRecording,
     contributions: &mut Contributions<'_>,
-    first_chunks: &[usize],
+    chunks: &Chunks,
     sink: &mut (impl ContributionSink + Send),
 ) -> Met {
     let threads = pipeline::Options::default().threads;
     let own_begin = own_begin(of);
-    // Of each stream, the number of chunks before it, and its first chunk.
-    let mut streams = Vec::new();
-    let mut count = 0;
-    for stream in 0..of.streams().len() {
-        let all = of.chunk_count(stream);
-        let first = first_chunks.get(stream).map_or(0, |&first| first.min(all));
-        streams.push((count, first));
-        count += all - first;
-    }
     let state = Mutex::new(InOrder {
         contributions,
         sink,
@@ -201,34 +226,12 @@ fn walk_chunks<const ROWS: bool>(
     let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
     let classes = of.event_classes().len();
     in_threads(
-        count,
+        chunks.count,
         threads,
         || Tallies::new(own_begin, classes),
         |tallies, number| {
-            let stream = streams.partition_point(|&(before, _)| before <= number) - 1;
-            let (before, first) = streams[stream];
-            let mut plain = PlainChunk {
-                stream,
-                number: first + number - before,
-                ..lock().spare.pop().unwrap_or_default()
-            };
-            if let Some(chunk) = of.chunk(stream, plain.number) {
-                let content_bits = of.content_bits(&chunk);
-                let walked = of.walk(
-                    &chunk,
-                    WalkPlain::<ROWS> {
-                        rows: &mut plain.rows,
-                        tallies,
-                        content_bits,
-                    },
-                );
-                tallies.take(&mut plain.tallies);
-                // Events are not decoded: it is between two of them.
-                plain.fault = walked.err().map(|fault| of.report(&chunk, None, fault));
-                if !ROWS {
-                    plain.rows.clear();
-                }
-            }
+            let mut plain = lock().spare.pop().unwrap_or_default();
+            plain.read::<ROWS>(of, chunks.at(number), tallies);
             let mut state = lock();
             // Who works on the next one never waits.
             while number > state.next + 4 * threads {
@@ -243,25 +246,92 @@ fn walk_chunks<const ROWS: bool>(
     state.met
 }
 
-/// The events of a chunk.
+/// The events of neighbouring chunks of a stream.
 #[derive(Default)]
-struct PlainChunk {
+struct PlainChunks {
     stream: usize,
-    number: usize,
-    /// When they were, at the recording's own times, and their classes; none if rows are not handed on.
-    rows: EventBlock,
-    /// At the recording's own times.
-    tallies: Vec<Tally>,
-    fault: Option<FaultReport>,
+    first: usize,
+    /// Of each chunk the number of its rows, and what ended it early.
+    chunks: Vec<(usize, Option<FaultReport>)>,
+    /// All rows, at the recording's own times; none if rows are not handed on.
+    rows: EventHeaders,
+    /// The events of chunks without a fault, at the recording's own times.
+    counts: Vec<ChunkCounts>,
 }
 
-/// The events of a class in a chunk, in the making.
+impl PlainChunks {
+    /// Reads chunks of a stream; nothing is in it yet.
+    fn read<const ROWS: bool>(
+        &mut self,
+        of: &AnyRecording,
+        (stream, numbers): (usize, Range<usize>),
+        tallies: &mut Tallies,
+    ) {
+        (self.stream, self.first) = (stream, numbers.start);
+        let mut counted = numbers.start..numbers.start;
+        for number in numbers {
+            let before = self.rows.len();
+            let mut fault = None;
+            if let Some(chunk) = of.chunk(stream, number) {
+                let walked = of.walk(&chunk, WalkPlain(&mut self.rows));
+                // Fields are not decoded: it is between two events.
+                fault = walked.err().map(|fault| of.report(&chunk, None, fault));
+                if fault.is_none() {
+                    tallies.add(&self.rows, before, of.content_bits(&chunk));
+                }
+            }
+            if fault.is_some() {
+                self.count(counted, tallies);
+                counted = number + 1..number + 1;
+            } else {
+                counted.end = number + 1;
+            }
+            self.chunks.push((self.rows.len() - before, fault));
+            if !ROWS {
+                self.rows.clear();
+            }
+        }
+        self.count(counted, tallies);
+        make_own(&mut self.rows.times, tallies.own_begin);
+    }
+
+    /// Adds what was tallied of some chunks.
+    fn count(&mut self, chunks: Range<usize>, tallies: &mut Tallies) {
+        if !chunks.is_empty() {
+            self.counts.push(ChunkCounts {
+                stream: self.stream as u32,
+                first: chunks.start as u64,
+                chunks: chunks.len() as u64,
+                classes: tallies.take(),
+            });
+        }
+    }
+}
+
+/// Turns times into the recording's own.
+fn make_own(times: &mut [i64], own_begin: i64) {
+    // Cheaper to find than the least time.
+    let all = times.iter().fold(own_begin, |all, time| all | time);
+    if all >= 0 {
+        // The usual ones: differences of such numbers fit.
+        times
+            .iter_mut()
+            .for_each(|time| *time = time.wrapping_sub(own_begin));
+        return;
+    }
+    for time in times.iter_mut().filter(|time| **time != NO_TIME) {
+        *time = own_time(*time, own_begin);
+    }
+}
+
+/// The events of a class in some chunks, in the making.
 #[derive(Clone, Copy)]
 struct ClassTally {
     events: u64,
     bits: u64,
-    /// When the first and the last one were, if the last one is not [`NO_TIME`].
-    first: i64,
+    /// When the first one with a time was, less one: so [`NO_TIME`] is later than all.
+    before_first: i64,
+    /// When the last one was.
     last: i64,
 }
 
@@ -269,20 +339,18 @@ impl ClassTally {
     const NONE: Self = Self {
         events: 0,
         bits: 0,
-        first: i64::MAX,
+        before_first: i64::MAX,
         last: NO_TIME,
     };
 }
 
-/// The events of a chunk by class.
+/// The events of some chunks by class.
 struct Tallies {
     own_begin: i64,
     /// By class.
     classes: Vec<ClassTally>,
     /// Those of which there are events.
     met: Vec<u32>,
-    /// Where the event before begins, and its class.
-    before: Option<(u64, u32)>,
 }
 
 impl Tallies {
@@ -291,96 +359,66 @@ impl Tallies {
             own_begin,
             classes: vec![ClassTally::NONE; classes],
             met: Vec::new(),
-            before: None,
         }
     }
 
-    /// Adds the events of a walk, which are those behind the first ones; their times become the recording's own.
-    fn add(&mut self, rows: &mut EventBlock, first: usize) {
-        let times = &mut rows.times[first..];
+    /// Adds the events of a chunk, which are those behind the first ones; the chunk ends at a bit.
+    fn add(&mut self, rows: &EventHeaders, first: usize, end: u64) {
+        let times = &rows.times[first..];
         let classes = &rows.classes[first..];
-        let (Some(&begin), Some(&class)) = (rows.begins.first(), classes.first()) else {
-            return;
-        };
-        let (mut begin_before, mut class_before) = self.before.unwrap_or((begin, class));
-        for ((time, &class), &begin) in times.iter_mut().zip(classes).zip(&rows.begins) {
-            // Where one begins, the one before ends.
-            self.classes[class_before as usize].bits += begin.saturating_sub(begin_before);
-            (begin_before, class_before) = (begin, class);
-            let tally = &mut self.classes[class as usize];
-            if tally.events == 0 {
-                self.met.push(class);
-            }
-            tally.events += 1;
-            if *time != NO_TIME {
-                *time = own_time(*time, self.own_begin);
-                tally.first = tally.first.min(*time);
-            }
-            tally.last = tally.last.max(*time);
+        let begins = &rows.begins[first..];
+        // Where one begins, the one before ends.
+        let spans = begins.windows(2).map(|pair| (pair[0], pair[1]));
+        for ((&time, &class), span) in times.iter().zip(classes).zip(spans) {
+            self.add_one(time, class, span);
         }
-        self.before = Some((begin_before, class_before));
-    }
-
-    /// The chunk ends at a bit.
-    fn end(&mut self, bit: u64) {
-        if let Some((begin, class)) = self.before {
-            self.classes[class as usize].bits += bit.saturating_sub(begin);
+        if let (Some(&time), Some(&class), Some(&begin)) =
+            (times.last(), classes.last(), begins.last())
+        {
+            self.add_one(time, class, (begin, end));
         }
     }
 
-    /// Hands out what was added, and starts over.
-    fn take(&mut self, tallies: &mut Vec<Tally>) {
-        self.before = None;
-        for class in self.met.drain(..) {
+    #[inline(always)]
+    fn add_one(&mut self, time: i64, class: u32, (begin, end): (u64, u64)) {
+        let tally = &mut self.classes[class as usize];
+        if tally.events == 0 {
+            self.met.push(class);
+        }
+        tally.events += 1;
+        tally.bits += end.saturating_sub(begin);
+        tally.before_first = tally.before_first.min(time.wrapping_sub(1));
+        tally.last = tally.last.max(time);
+    }
+
+    /// Hands out what was added, in the order of classes and at the recording's own times, and starts over.
+    fn take(&mut self) -> Vec<Tally> {
+        self.met.sort_unstable();
+        let tally = |class| {
             let class = class as usize;
             let of = std::mem::replace(&mut self.classes[class], ClassTally::NONE);
-            let time = |time| (of.last != NO_TIME).then_some(Timestamp::from_nanos(time));
-            tallies.push(Tally {
+            let own = |time| Timestamp::from_nanos(own_time(time, self.own_begin));
+            let time = |time| (of.last != NO_TIME).then(|| own(time));
+            Tally {
                 class,
                 events: of.events,
                 bits: of.bits,
-                first: time(of.first),
+                first: time(of.before_first.wrapping_add(1)),
                 last: time(of.last),
-            });
-        }
+            }
+        };
+        self.met.drain(..).map(tally).collect()
     }
 }
 
-struct WalkPlain<'a, const ROWS: bool> {
-    rows: &'a mut EventBlock,
-    tallies: &'a mut Tallies,
-    content_bits: u64,
-}
+/// Reads the headers of the events of a chunk.
+struct WalkPlain<'a>(&'a mut EventHeaders);
 
-/// Number of events that are tallied at once.
-const TALLIED_AT_ONCE: usize = 1024;
-
-impl<const ROWS: bool> Walk for WalkPlain<'_, ROWS> {
+impl Walk for WalkPlain<'_> {
     type Output = Result<(), Fault>;
 
     fn walk<C: Cursor>(self, mut cursor: C) -> Result<(), Fault> {
-        let interest = Interest {
-            is_wanted: true,
-            ..Interest::default()
-        };
-        let interests = vec![interest; self.tallies.classes.len()];
-        let query = BlockQuery {
-            wants_begins: true,
-            ..BlockQuery::all(&interests)
-        };
-        let rows = self.rows;
-        loop {
-            if !ROWS {
-                rows.clear();
-            }
-            let first = rows.len();
-            let walked = cursor.walk_block(&query, TALLIED_AT_ONCE, rows, &mut Nothing);
-            self.tallies.add(rows, first);
-            if !walked? {
-                self.tallies.end(self.content_bits);
-                return Ok(());
-            }
-        }
+        cursor.walk_headers(self.0)
     }
 }
 
@@ -390,26 +428,29 @@ struct InOrder<'a, 'r, S> {
     sink: &'a mut S,
     met: Met,
     next: usize,
-    waiting: BTreeMap<usize, PlainChunk>,
+    waiting: BTreeMap<usize, PlainChunks>,
     /// Memory of chunks that were taken.
-    spare: Vec<PlainChunk>,
+    spare: Vec<PlainChunks>,
 }
 
 impl<S: ContributionSink> InOrder<'_, '_, S> {
-    fn add(&mut self, number: usize, chunk: PlainChunk) {
-        self.waiting.insert(number, chunk);
-        while let Some(mut chunk) = self.waiting.remove(&self.next) {
+    fn add(&mut self, number: usize, chunks: PlainChunks) {
+        self.waiting.insert(number, chunks);
+        while let Some(mut of) = self.waiting.remove(&self.next) {
             self.next += 1;
-            self.sink.run(chunk.stream, chunk.number, chunk.rows.len());
-            let rows = (&chunk.rows.times[..], &chunk.rows.classes[..]);
-            self.contributions.plain_rows(chunk.stream, rows, self.sink);
-            match chunk.fault.take() {
-                Some(fault) => self.met.fault(fault),
-                None => self.met.chunk(chunk.stream, chunk.number, &chunk.tallies),
+            for ((rows, fault), chunk) in of.chunks.drain(..).zip(of.first..) {
+                self.sink.run(of.stream, chunk, rows);
+                if let Some(fault) = fault {
+                    self.met.fault(fault);
+                }
             }
-            chunk.rows.clear();
-            chunk.tallies.clear();
-            self.spare.push(chunk);
+            of.counts
+                .drain(..)
+                .for_each(|counts| self.met.count(counts));
+            let rows = (&of.rows.times[..], &of.rows.classes[..]);
+            self.contributions.plain_rows(of.stream, rows, self.sink);
+            of.rows.clear();
+            self.spare.push(of);
         }
     }
 }

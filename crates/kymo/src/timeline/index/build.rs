@@ -16,7 +16,7 @@ use super::{Done, IndexState, Shared};
 use crate::AnyRecording;
 use crate::pipeline::Window;
 use crate::timeline::contributions::{ContributionSink, Contributions, own_begin};
-use crate::timeline::pass::{count_chunks, has_small_chunks, run, run_plain};
+use crate::timeline::pass::{Chunks, count_chunks, run, run_plain};
 use crate::timeline::summary::Within;
 
 /// A recording of which more rows are earlier than one before them has no index.
@@ -178,9 +178,10 @@ impl Shared {
                 let chunks = meta.chunks.chunks(2);
                 within.first_chunks = chunks.map(|of| of[0] as usize).collect();
             }
-            let is_plain = contributions.is_plain() && has_small_chunks(of);
+            let chunks = Chunks::new(of, &within.first_chunks);
+            let is_plain = contributions.is_plain() && chunks.are_small();
             let met = match is_plain {
-                true => run_plain(of, &mut contributions, &within.first_chunks, &mut building),
+                true => run_plain(of, &mut contributions, &chunks, &mut building),
                 false => run(of, &mut contributions, &within, &mut building),
             };
             if self.stop.load(Ordering::Relaxed) || building.late.count > MOST_LATE {
@@ -207,7 +208,7 @@ impl Shared {
             meta.faults += met.faults.len() as u64 + met.more_faults;
             meta.counts.extend(match is_plain {
                 true => met.counts,
-                false => count_chunks(of, &within.first_chunks, &self.stop),
+                false => count_chunks(of, &chunks, &self.stop),
             });
             meta.counts
                 .sort_by_key(|counts| (counts.stream, counts.first));
@@ -287,11 +288,9 @@ impl ContributionSink for Building<'_> {
         }
     }
 
-    fn rows(&mut self, track: u32, times: &[i64], classes: &[u32]) -> usize {
-        match self.is_last && self.late.rows.contains_key(&track) {
-            true => 0,
-            false => self.writer.push_near(track, times, classes),
-        }
+    fn rows(&mut self, track: u32, times: &[i64], classes: &[u32]) -> bool {
+        let has_late = self.is_last && self.late.rows.contains_key(&track);
+        !has_late && self.writer.push_all(track, times, classes)
     }
 
     fn goes_on(&self) -> bool {
