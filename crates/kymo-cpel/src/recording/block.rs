@@ -140,10 +140,6 @@ impl<'a> LogCursor<'a> {
             .iter()
             .map(|of| (of.position - self.first_position) * ENTRY_SIZE);
         block.bases.extend(bases);
-        if query.wants_begins {
-            let begins = wanted.iter().map(|of| number(of) * ENTRY_BITS);
-            block.begins.extend(begins);
-        }
     }
 
     /// Adds the events from a place on that were met. They are in the order of time, so that the first and the last of

@@ -63,16 +63,16 @@ impl PacketCursor<'_> {
         let is_unaligned = header.is_unaligned() && self.stream.simple.is_packed;
         // A loop for each of the usual headers.
         match (header.is_packed(), header.is_compact(), is_unaligned) {
-            (true, true, true) => self.walk_headers(&Packed::<5, 27, false>(header), visitor),
-            (true, true, false) => self.walk_headers(&Packed::<5, 27, true>(header), visitor),
-            (true, false, true) => self.walk_headers(&Packed::<16, 32, false>(header), visitor),
-            (true, false, false) => self.walk_headers(&Packed::<16, 32, true>(header), visitor),
-            (false, ..) => self.walk_headers(header, visitor),
+            (true, true, true) => self.walk_with(&Packed::<5, 27, false>(header), visitor),
+            (true, true, false) => self.walk_with(&Packed::<5, 27, true>(header), visitor),
+            (true, false, true) => self.walk_with(&Packed::<16, 32, false>(header), visitor),
+            (true, false, false) => self.walk_with(&Packed::<16, 32, true>(header), visitor),
+            (false, ..) => self.walk_with(header, visitor),
         }
     }
 
     #[inline(always)]
-    fn walk_headers<R: HeaderReader>(&mut self, reader: &R, visitor: &mut impl SimpleVisitor) {
+    fn walk_with<R: HeaderReader>(&mut self, reader: &R, visitor: &mut impl SimpleVisitor) {
         let stream = self.stream;
         let bytes = self.data.bytes().get(..self.whole_bytes);
         let content = Extent {
