@@ -12,8 +12,8 @@ pub(crate) fn run(args: Args) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("..")
         .canonicalize()?;
-    // The recording is named in the picture.
     std::env::set_current_dir(root)?;
+    // By CPU: sources of events are named by their paths, which are those of the machine.
     let words = [
         "kymo",
         "graph",
@@ -21,6 +21,10 @@ pub(crate) fn run(args: Args) -> Outcome {
         "--force",
         "--width",
         "900",
+        "--count",
+        "demo:*",
+        "--per",
+        "cpu_id",
         "examples/lttng-small",
         "-o",
         "docs/pictures/events.svg",
