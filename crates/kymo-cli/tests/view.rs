@@ -93,6 +93,25 @@ fn a_page_holds_what_the_range_does() {
     assert!(reported.contains("the first 1 events"), "{reported}");
 }
 
+/// A server that ends with its test.
+#[cfg(unix)]
+struct Server(std::process::Child);
+
+#[cfg(unix)]
+impl Server {
+    fn end(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn databases_of_a_server_are_drawn() {
@@ -134,7 +153,7 @@ fn databases_of_a_server_are_drawn() {
         &address,
     ];
     let server = command.args(words).current_dir(directory.path()).spawn();
-    let mut server = server.unwrap();
+    let mut server = Server(server.unwrap());
     let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while std::net::TcpStream::connect(&address).is_err() {
         assert!(std::time::Instant::now() < end, "it does not listen");
@@ -153,8 +172,7 @@ fn databases_of_a_server_are_drawn() {
     assert!(out.contains("load.rrd"), "{out}");
     let (code, _, reported) = view(&["--token-file", "tokens", &format!("{url}/b")]);
     assert!(code != Some(0), "{reported}");
-    server.kill().unwrap();
-    server.wait().unwrap();
+    server.end();
     let (code, _, reported) = view(&["--token-file", "tokens", &url]);
     assert!(
         code != Some(0) && reported.contains("refused"),

@@ -89,7 +89,7 @@ pub(crate) struct View {
     pub(crate) daemon: Option<String>,
 
     /// File with the token that `kymo serve` asks for, if http://HOST:PORT is shown.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Input")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Server")]
     pub(crate) token_file: Option<PathBuf>,
 
     /// Port to listen on [default: any that is free].

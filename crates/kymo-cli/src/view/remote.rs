@@ -106,7 +106,15 @@ struct RemoteServer {
     known: Mutex<Listed>,
     connection: Mutex<Option<TcpStream>>,
     /// The last file that was sent: whoever opens a file looks at it twice.
-    last: Mutex<Option<(String, u64, Arc<Vec<u8>>)>>,
+    last: Mutex<Option<SentFile>>,
+}
+
+/// A database as it was sent.
+#[derive(Debug)]
+struct SentFile {
+    name: String,
+    version: u64,
+    bytes: Arc<Vec<u8>>,
 }
 
 #[derive(Debug, Default)]
@@ -204,13 +212,11 @@ impl RemoteServer {
             .to_owned();
         match answer.status {
             200 => Ok(answer.body),
-            401 => Err(io::Error::new(
-                ErrorKind::PermissionDenied,
+            // Of what is denied or not found, something about files would be said.
+            401 => Err(io::Error::other(
                 "the server asks for a token; specify its file with `--token-file`",
             )),
-            404 if text.starts_with("there is no database") => {
-                Err(io::Error::new(ErrorKind::NotFound, text))
-            }
+            404 if text.starts_with("there is no database") => Err(io::Error::other(text)),
             404 => Err(io::Error::new(
                 ErrorKind::Unsupported,
                 "it does not list databases; specify where `kymo serve` answers queries (`query.listen`)",
@@ -422,14 +428,18 @@ impl RemoteTree for RemoteServer {
         let version = self.known().databases.get(&name).copied();
         let version = version.ok_or(ErrorKind::NotFound)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, at, bytes)) = &*last
-            && *of == name
-            && *at == version
+        if let Some(sent) = last
+            .as_ref()
+            .filter(|of| of.name == name && of.version == version)
         {
-            return Ok(Arc::clone(bytes) as SharedSource);
+            return Ok(Arc::clone(&sent.bytes) as SharedSource);
         }
         let bytes = Arc::new(self.get(&format!("/databases/{}", encoded(&name)))?);
-        *last = Some((name, version, Arc::clone(&bytes)));
+        *last = Some(SentFile {
+            name,
+            version,
+            bytes: Arc::clone(&bytes),
+        });
         Ok(bytes)
     }
 }
