@@ -77,7 +77,9 @@ impl Room<'_> {
     /// If the block does not fit in the room.
     #[inline(always)]
     pub fn piece<const N: usize>(&mut self, block: &[u8; N], len: usize) {
-        self.bytes[self.len..self.len + N].copy_from_slice(block);
+        // As an array, since the compiler does not always find out that slices have its size.
+        let place = self.bytes[self.len..].first_chunk_mut();
+        *place.expect("pieces fit in the room") = *block;
         self.len += len;
     }
 

@@ -16,6 +16,7 @@ pub(crate) mod leb128;
 pub(crate) mod op;
 #[cfg(test)]
 pub(crate) mod oracle;
+mod places;
 mod run;
 mod simple;
 mod skip;
@@ -33,9 +34,10 @@ use kymo_model::{EventClass, Fault, FaultCode, FieldId, Nothing, Schema, Scope, 
 use kymo_time::{Clock, Ticks};
 
 use self::compile::Budget;
-use self::end::{End, Places};
+use self::end::End;
 use self::header::FastHeader;
 use self::op::Program;
+use self::places::Places;
 use self::run::{Notes, Run};
 use self::simple::SimpleClasses;
 use self::slots::{Slots, leads_to_headers};

@@ -279,10 +279,10 @@ fn put<T: Copy + Default>(to: &mut Vec<T>, all: usize, sources: &[&[T]], runs: &
     for run in runs {
         let values = &sources[run.source][run.first..];
         let place = &mut to[at..];
-        let is_copied = match run.rows {
-            0..=VERY_SHORT => copy_block::<T, VERY_SHORT>(values, place),
-            0..=SHORT => copy_block::<T, SHORT>(values, place),
-            _ => false,
+        let is_copied = if run.rows <= VERY_SHORT {
+            copy_block::<T, VERY_SHORT>(values, place)
+        } else {
+            run.rows <= SHORT && copy_block::<T, SHORT>(values, place)
         };
         if !is_copied {
             place[..run.rows].copy_from_slice(&values[..run.rows]);
