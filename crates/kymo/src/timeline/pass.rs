@@ -349,8 +349,6 @@ struct Tallies {
     own_begin: i64,
     /// By class.
     classes: Vec<ClassTally>,
-    /// Those of which there are events.
-    met: Vec<u32>,
 }
 
 impl Tallies {
@@ -358,7 +356,6 @@ impl Tallies {
         Self {
             own_begin,
             classes: vec![ClassTally::NONE; classes],
-            met: Vec::new(),
         }
     }
 
@@ -366,48 +363,47 @@ impl Tallies {
     fn add(&mut self, rows: &EventHeaders, first: usize, end: u64) {
         let times = &rows.times[first..];
         let classes = &rows.classes[first..];
-        let begins = &rows.begins[first..];
+        let Some((&first, begins)) = rows.begins[first..].split_first() else {
+            return;
+        };
+        let tallies = &mut self.classes[..];
         // Where one begins, the one before ends.
-        let spans = begins.windows(2).map(|pair| (pair[0], pair[1]));
-        for ((&time, &class), span) in times.iter().zip(classes).zip(spans) {
-            self.add_one(time, class, span);
+        let mut begin = first;
+        let mut add = |time: i64, class: u32, end: u64| {
+            let tally = &mut tallies[class as usize];
+            tally.events += 1;
+            tally.bits += end.saturating_sub(begin);
+            tally.before_first = tally.before_first.min(time.wrapping_sub(1));
+            tally.last = tally.last.max(time);
+            begin = end;
+        };
+        for ((&time, &class), &next) in times.iter().zip(classes).zip(begins) {
+            add(time, class, next);
         }
-        if let (Some(&time), Some(&class), Some(&begin)) =
-            (times.last(), classes.last(), begins.last())
-        {
-            self.add_one(time, class, (begin, end));
+        if let (Some(&time), Some(&class)) = (times.last(), classes.last()) {
+            add(time, class, end);
         }
-    }
-
-    #[inline(always)]
-    fn add_one(&mut self, time: i64, class: u32, (begin, end): (u64, u64)) {
-        let tally = &mut self.classes[class as usize];
-        if tally.events == 0 {
-            self.met.push(class);
-        }
-        tally.events += 1;
-        tally.bits += end.saturating_sub(begin);
-        tally.before_first = tally.before_first.min(time.wrapping_sub(1));
-        tally.last = tally.last.max(time);
     }
 
     /// Hands out what was added, in the order of classes and at the recording's own times, and starts over.
     fn take(&mut self) -> Vec<Tally> {
-        self.met.sort_unstable();
-        let tally = |class| {
-            let class = class as usize;
-            let of = std::mem::replace(&mut self.classes[class], ClassTally::NONE);
-            let own = |time| Timestamp::from_nanos(own_time(time, self.own_begin));
+        let own = |time| Timestamp::from_nanos(own_time(time, self.own_begin));
+        let tally = |(class, of): (usize, &mut ClassTally)| {
+            let of = std::mem::replace(of, ClassTally::NONE);
             let time = |time| (of.last != NO_TIME).then(|| own(time));
-            Tally {
+            (of.events > 0).then(|| Tally {
                 class,
                 events: of.events,
                 bits: of.bits,
                 first: time(of.before_first.wrapping_add(1)),
                 last: time(of.last),
-            }
+            })
         };
-        self.met.drain(..).map(tally).collect()
+        self.classes
+            .iter_mut()
+            .enumerate()
+            .filter_map(tally)
+            .collect()
     }
 }
 
