@@ -3,7 +3,6 @@
 use kymo_model::{BlockQuery, Event, EventBlock, EventMark, EventOrder, EventVisitor, Fault};
 use kymo_time::Timestamp;
 
-use super::ENTRY_BITS;
 use super::cursor::LogCursor;
 use crate::entries::{ENTRY_SIZE, Entry};
 
@@ -41,7 +40,7 @@ impl<'a> LogCursor<'a> {
             let mut filled = 0;
             let walked = self.fill(query, room, &mut filled, &mut block.at, visitor);
             left -= filled;
-            self.append(&room[..filled], query, block);
+            self.append(&room[..filled], block);
             match walked {
                 Ok(None) => {}
                 Ok(Some(is_more)) => break Ok(is_more),
@@ -122,7 +121,7 @@ impl<'a> LogCursor<'a> {
     }
 
     /// Appends events to a block.
-    fn append(&self, wanted: &[Wanted], query: &BlockQuery<'_>, block: &mut EventBlock) {
+    fn append(&self, wanted: &[Wanted], block: &mut EventBlock) {
         let (entries, place) = (self.entries, self.log.place);
         let time = |of: &Wanted| entries.get(of.position).map_or(0, |entry| entry.time);
         let first = block.ticks.len();

@@ -6,24 +6,29 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::{Component, Path};
-use std::time::Instant;
 
 use kymo_io::reason;
 use kymo_rrd::is_database;
 use kymo_text::Line;
 
 use super::Queries;
-use crate::http::{HttpAnswer, HttpRequest};
+use super::deadline::Deadline;
+use crate::http::{Client, HttpAnswer, HttpRequest};
 use crate::store::{Store, bytes_of};
 
 /// The largest database that is sent, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// Answers a path of databases; `None` for others.
-pub(super) fn answer(queries: &Queries, path: &str, request: &HttpRequest) -> Option<HttpAnswer> {
+pub(super) fn answer(
+    queries: &Queries,
+    path: &str,
+    request: &HttpRequest,
+    client: &dyn Client,
+) -> Option<HttpAnswer> {
     match path.strip_prefix("/databases")? {
         "" => Some(list(queries, request.get("below").unwrap_or_default())),
-        name => Some(database(queries, name.strip_prefix('/')?)),
+        name => Some(database(queries, name.strip_prefix('/')?, client)),
     }
 }
 
@@ -78,7 +83,7 @@ fn version(store: &Store, path: &Path) -> Option<u64> {
 }
 
 /// A database by its path below the directory of data.
-fn database(queries: &Queries, name: &str) -> HttpAnswer {
+fn database(queries: &Queries, name: &str, client: &dyn Client) -> HttpAnswer {
     let missing = || HttpAnswer::text(404, &format!("there is no database `{name}`\n"));
     let parts = Path::new(name).components();
     if name.is_empty()
@@ -97,7 +102,7 @@ fn database(queries: &Queries, name: &str) -> HttpAnswer {
         Ok(metadata) if metadata.is_file() => {}
         _ => return missing(),
     }
-    let Some(_turn) = queries.turn(Instant::now() + queries.options.timeout) else {
+    let Some(_turn) = queries.turn(Deadline::after(queries.options.timeout, client)) else {
         return HttpAnswer::text(503, "too many queries at the same time; try again later\n");
     };
     match queries.store.snapshot(bytes_of(&path)) {

@@ -147,7 +147,7 @@ impl Queries {
         }
         match path {
             "/-/ready" | "/-/healthy" => HttpAnswer::text(200, "kymo serve is ready\n"),
-            _ => files::answer(self, path, request)
+            _ => files::answer(self, path, request, client)
                 .or_else(|| graphite::answer(self, path, request, client))
                 .unwrap_or_else(|| {
                     HttpAnswer::text(
