@@ -118,13 +118,13 @@ impl Place {
         }
     }
 
-    /// Another clone, in which nothing lies where it does in this one.
+    /// Another clone, which is built in another directory.
     fn elsewhere(directory: &Path) -> Outcome<Self> {
         let here = Self::here();
         let there = Self {
             source: directory.join("clone-of-the-commit"),
             target: directory.join("built"),
-            home: directory.join("home-of-cargo"),
+            home: here.home,
         };
         succeed(
             command("git")
@@ -132,11 +132,6 @@ impl Place {
                 .arg(&here.source)
                 .arg(&there.source),
         )?;
-        fs::create_dir(&there.home)?;
-        for entry in fs::read_dir(&here.home)? {
-            let entry = entry?;
-            std::os::unix::fs::symlink(entry.path(), there.home.join(entry.file_name()))?;
-        }
         Ok(there)
     }
 
