@@ -249,6 +249,7 @@ mod tests {
             context: false,
             scope: false,
             header: true,
+            enum_flags: false,
         };
         assert_eq!(Names::parse("header"), Ok(only_header));
         assert_eq!(Names::parse("none,header"), Ok(only_header));
