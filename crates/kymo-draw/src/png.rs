@@ -116,9 +116,13 @@ fn without_alpha(pixels: &[[u8; 4]], out: &mut [u8]) {
             u64::from(a & 0xff_ffff) | u64::from(b & 0xff_ffff) << 24
         };
         let (low, high) = (pair(a, b), pair(c, d));
-        let (first, last) = out.split_at_mut(8);
-        first.copy_from_slice(&(low | high << 48).to_le_bytes());
-        last.copy_from_slice(&((high >> 16) as u32).to_le_bytes());
+        // Places whose sizes are known are written without a call.
+        if let Some(first) = out.first_chunk_mut() {
+            *first = (low | high << 48).to_le_bytes();
+        }
+        if let Some(last) = out.last_chunk_mut() {
+            *last = ((high >> 16) as u32).to_le_bytes();
+        }
     }
     let done = fours.len() * 12;
     for (pixel, out) in rest.iter().zip(out[done..].chunks_exact_mut(3)) {
