@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(tracks.key(3), Some(&TrackKey::Fields(name)));
         assert_eq!(tracks.key(OTHERS), None);
         // Numbers alone.
-        let only = TrackSource::Own(Box::from([0..1]));
+        let only = TrackSource::Own(std::iter::once(0..1).collect());
         let mut number = |source: &TrackSource, recording| {
             let values = Values::new(&columns, 0);
             tracks.of_stream(recording, 0).number(source, values)
