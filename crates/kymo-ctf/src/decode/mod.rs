@@ -305,8 +305,11 @@ impl Decoder {
             .collect();
         events.sort_by_key(|(_, position)| **position);
         self.events = events.into_iter().map(|(event, _)| event).collect();
-        for event in self.streams.iter_mut().flat_map(|of| &mut of.events) {
-            event.class = positions[event.class];
+        for stream in &mut self.streams {
+            for event in &mut stream.events {
+                event.class = positions[event.class];
+            }
+            stream.simple.set_classes(positions);
         }
     }
 

@@ -86,6 +86,16 @@ impl SimpleClasses {
         }
     }
 
+    /// Gives the classes other positions in the recording: those at their present ones.
+    pub(super) fn set_classes(&mut self, positions: &[usize]) {
+        for of in self.by_id.iter_mut().chain(&mut self.by_position) {
+            let position = positions.get(of.class as usize).copied();
+            if let Some(Ok(position)) = position.map(u32::try_from) {
+                of.class = position;
+            }
+        }
+    }
+
     /// The class with a number; `position` gives its position if the numbers are far apart.
     #[inline(always)]
     pub(super) fn get(
@@ -98,5 +108,28 @@ impl SimpleClasses {
             None if self.by_id.is_empty() => self.by_position.get(position()?),
             None => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_get_other_positions() {
+        let of = |class| SimpleClass {
+            class,
+            ..SimpleClass::UNKNOWN
+        };
+        let mut classes = SimpleClasses {
+            by_id: vec![of(0), SimpleClass::UNKNOWN, of(2)],
+            by_position: vec![of(0), of(2)],
+            is_packed: true,
+        };
+        classes.set_classes(&[0, 1, 3, 2]);
+        let class = |id| classes.get(id, || None).map(|of| of.class);
+        assert_eq!([0, 1, 2, 3].map(class), [Some(0), Some(0), Some(3), None]);
+        let positions = classes.by_position.iter().map(|of| of.class);
+        assert_eq!(positions.collect::<Vec<_>>(), [0, 3]);
     }
 }

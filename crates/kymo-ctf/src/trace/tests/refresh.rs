@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use kymo_model::{Change, Refreshed, RowPlace};
+use kymo_model::{Change, EventHeaders, Refreshed, RowPlace};
 
 use super::*;
 
@@ -237,6 +237,10 @@ fn classes_that_are_appended_come_behind_the_others() {
     let mut cursor = trace.cursor(&chunk);
     assert_eq!(cursor.next_event().unwrap().unwrap().class_index(), 3);
     drop(cursor);
+    // Of many at once, too.
+    let mut headers = EventHeaders::default();
+    trace.cursor(&chunk).walk_headers(&mut headers).unwrap();
+    assert_eq!(headers.classes, [3]);
     // Metadata that cannot be read yet changes nothing.
     write(
         &dir,
