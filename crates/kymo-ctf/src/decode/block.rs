@@ -41,14 +41,22 @@ impl SimpleEvent {
 
 /// Gets simple events, one after the other.
 trait SimpleVisitor {
-    /// What it wants of the events of a class.
-    fn interest(&self, class: usize) -> Interest;
+    /// What it wants of the events of a class: nothing beside what [`event`](Self::event) gets, unless it says otherwise.
+    #[inline(always)]
+    fn interest(&self, _class: usize) -> Interest {
+        Interest::default()
+    }
 
     /// Where the ends of fields go, if they are wanted.
-    fn ends(&mut self) -> &mut Vec<usize>;
+    fn ends(&mut self) -> &mut Vec<usize> {
+        unreachable!("nobody wants them")
+    }
 
-    /// Of the events with a clock, the order.
-    fn order(&mut self) -> Option<&mut EventOrder>;
+    /// Of the events with a clock, the order, if it is asked for.
+    #[inline]
+    fn order(&mut self) -> Option<&mut EventOrder> {
+        None
+    }
 
     /// The next event, and the number of its values. `false` ends the walk behind it.
     fn event(&mut self, event: &SimpleEvent, interest: Interest, values: u64) -> bool;
@@ -470,20 +478,6 @@ impl HeaderRows {
 
 impl SimpleVisitor for HeaderRows {
     #[inline(always)]
-    fn interest(&self, _: usize) -> Interest {
-        Interest::default()
-    }
-
-    fn ends(&mut self) -> &mut Vec<usize> {
-        unreachable!("nobody wants them")
-    }
-
-    #[inline]
-    fn order(&mut self) -> Option<&mut EventOrder> {
-        None
-    }
-
-    #[inline(always)]
     fn event(&mut self, event: &SimpleEvent, _: Interest, _: u64) -> bool {
         let row = self.filled;
         if row >= ROOM {
@@ -506,15 +500,6 @@ struct Counter<'c> {
 }
 
 impl SimpleVisitor for Counter<'_> {
-    #[inline(always)]
-    fn interest(&self, _: usize) -> Interest {
-        Interest::default()
-    }
-
-    fn ends(&mut self) -> &mut Vec<usize> {
-        unreachable!("nobody wants them")
-    }
-
     #[inline]
     fn order(&mut self) -> Option<&mut EventOrder> {
         self.has_clock.then_some(&mut self.counts.order)

@@ -84,7 +84,7 @@ fn version(store: &Store, path: &Path) -> Option<u64> {
 
 /// A database by its path below the directory of data.
 fn database(queries: &Queries, name: &str, client: &dyn Client) -> HttpAnswer {
-    let missing = || HttpAnswer::text(404, &format!("there is no database `{name}`\n"));
+    let missing = || HttpAnswer::text(404, &format!("the database `{name}` does not exist\n"));
     let parts = Path::new(name).components();
     if name.is_empty()
         || !parts
