@@ -15,6 +15,9 @@ use serde_json::Value;
 
 use crate::terminal::Terminal;
 
+/// Where a server lists its databases, which are below it.
+const LIST: &str = "/databases";
+
 /// How old a list may be.
 const PERIOD: Duration = Duration::from_millis(500);
 
@@ -166,7 +169,7 @@ impl RemoteServer {
         if known.asked.is_some_and(|asked| asked.elapsed() < PERIOD) {
             return Ok(());
         }
-        let listed = self.get("/databases").and_then(|body| parse_list(&body));
+        let listed = self.get(LIST).and_then(|body| parse_list(&body));
         // Behind the answer: a server that is slow is not asked all the time.
         known.asked = Some(Instant::now());
         match listed {
@@ -198,14 +201,19 @@ impl RemoteServer {
         if let Some(stream) = connection.take()
             && let Ok(answer) = self.exchange(stream, target)
         {
-            return self.body(answer, &mut connection);
+            return self.body(answer, target, &mut connection);
         }
         let answer = self.exchange(connect(&self.authority)?, target)?;
-        self.body(answer, &mut connection)
+        self.body(answer, target, &mut connection)
     }
 
     /// Takes what an answer says, and keeps its connection.
-    fn body(&self, answer: HttpReply, connection: &mut Option<TcpStream>) -> io::Result<Vec<u8>> {
+    fn body(
+        &self,
+        answer: HttpReply,
+        target: &str,
+        connection: &mut Option<TcpStream>,
+    ) -> io::Result<Vec<u8>> {
         *connection = answer.stream;
         let text = String::from_utf8_lossy(&answer.body[..answer.body.len().min(300)])
             .trim()
@@ -216,7 +224,7 @@ impl RemoteServer {
             401 => Err(io::Error::other(
                 "the server asks for a token; specify its file with `--token-file`",
             )),
-            404 if text.starts_with("there is no database") => Err(io::Error::other(text)),
+            404 if target != LIST => Err(io::Error::other(text)),
             404 => Err(io::Error::new(
                 ErrorKind::Unsupported,
                 "it does not list databases; specify where `kymo serve` answers queries (`query.listen`)",
@@ -434,7 +442,7 @@ impl RemoteTree for RemoteServer {
         {
             return Ok(Arc::clone(&sent.bytes) as SharedSource);
         }
-        let bytes = Arc::new(self.get(&format!("/databases/{}", encoded(&name)))?);
+        let bytes = Arc::new(self.get(&format!("{LIST}/{}", encoded(&name)))?);
         *last = Some(SentFile {
             name,
             version,
