@@ -101,15 +101,18 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// A number.
+    /// A number; of one with labels, the sum.
     pub(crate) fn get(&self, name: &str) -> Outcome<u64> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n")?;
         let mut page = String::new();
         stream.read_to_string(&mut page)?;
-        let begin = format!("kymo_{name} ");
-        let line = page.lines().find_map(|line| line.strip_prefix(&begin));
-        Ok(line.ok_or_else(|| format!("no metric `{name}`"))?.parse()?)
+        let kind = format!("# TYPE kymo_{name} ");
+        let mut lines = page.lines().skip_while(|line| !line.starts_with(&kind));
+        lines.next().ok_or_else(|| format!("no metric `{name}`"))?;
+        let values = lines.take_while(|line| !line.starts_with('#'));
+        let values = values.map(|line| line.rsplit(' ').next().unwrap_or_default().parse::<u64>());
+        Ok(values.sum::<Result<_, _>>()?)
     }
 
     /// Waits until a number is as it should be.

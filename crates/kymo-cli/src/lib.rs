@@ -61,8 +61,14 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
     signals::fail_at_size_limit();
     #[cfg(target_os = "linux")]
     kymo_io::survive_truncation();
-    if let Some(done) = rrd::rrdtool::take(&words) {
-        return done;
+    match rrd::export::conversion(&words) {
+        Some(Ok(conversion)) => words = conversion,
+        Some(Err(code)) => return code,
+        None => {
+            if let Some(done) = rrd::rrdtool::take(&words) {
+                return done;
+            }
+        }
     }
     let terminal = Terminal::new();
     if let Some(outcome) = complete::take(&words, &terminal) {

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure>
         Ok(()) => Ok(Outcome::Good),
         Err(problem) => {
             match format {
-                LogFormat::Text => terminal.error(problem),
+                LogFormat::Text => terminal.explained(&problem.as_str().into()),
                 LogFormat::Json => messages.write(Level::Error, &problem),
             }
             Err(Failure::Unreadable)

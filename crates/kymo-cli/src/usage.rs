@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use kymo::explain::Explained;
 
 use crate::args;
 use crate::terminal::{Outcome, Terminal};
@@ -146,13 +147,9 @@ fn explain(error: &clap::Error, words: &[OsString], command: &Called) -> Option<
                 true => "expected a whole number".to_string(),
                 false => why,
             };
-            let (why, hint) = match why.split_once("\nhint: ") {
-                Some((why, hint)) => (why.to_string(), hint.to_string()),
-                None => (
-                    why,
-                    format!("`{} --help` describes `{argument}`", command.name),
-                ),
-            };
+            let Explained { problem: why, hint } = why.as_str().into();
+            let hint =
+                hint.unwrap_or_else(|| format!("`{} --help` describes `{argument}`", command.name));
             let problem = match why.starts_with(&format!("`{value}` ")) {
                 true => format!("invalid value for `{argument}`: {why}"),
                 false => format!("invalid value `{value}` for `{argument}`: {why}"),

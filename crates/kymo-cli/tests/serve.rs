@@ -499,6 +499,29 @@ fn what_is_wrong_is_reported_before_it_begins() {
             2,
             "`wrong.toml` is not a directory",
         ),
+        (
+            &["--data", "data"],
+            3,
+            "error: no address to listen at\nhint: set `rrdcached.listen`",
+        ),
+        // What cannot be created is reported with its path.
+        (
+            &["--data", "wrong.toml/data", "--rrdcached", "unix:sock"],
+            3,
+            "error: `wrong.toml/data`: Not a directory",
+        ),
+        (
+            &[
+                "--data",
+                "data",
+                "--rrdcached",
+                "unix:sock",
+                "--journal",
+                "wrong.toml/j",
+            ],
+            3,
+            "error: `wrong.toml/j`: Not a directory",
+        ),
     ] {
         let (found, reported) = run(words);
         assert_eq!(found, Some(code), "{words:?} {reported}");

@@ -16,6 +16,29 @@ fn a_program_without_tables_says_how_to_get_them() {
     assert!(!place.path().join("a.parquet").exists());
 }
 
+/// What is wrong is found before anything is converted.
+#[test]
+fn an_export_to_tables_needs_a_directory() {
+    let place = tempfile::tempdir().unwrap();
+    let export = |words: &[&str]| {
+        let words = [&["rrd", "export", "--to", "parquet"], words].concat();
+        kymo_in(place.path(), &words)
+    };
+    for (words, expected) in [
+        (
+            &["a.rrd"][..],
+            "ERROR: --output is missing: expected a directory for the Parquet files\n",
+        ),
+        (
+            &["-o", "out", "--function", "SUM", "a.rrd"],
+            "ERROR: unknown function 'SUM'\n",
+        ),
+    ] {
+        let (code, _, errors) = export(words);
+        assert_eq!((code, &*errors), (1, expected));
+    }
+}
+
 #[cfg(feature = "arrow")]
 mod with_tables {
     use super::{example, kymo_in};
@@ -50,6 +73,77 @@ mod with_tables {
         let (code, _, _) = run(&["convert", input, "-o", "b.parquet", "--strict"]);
         assert_eq!(code, 1);
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    /// Rows of one function and span, of databases and of directories with some.
+    #[test]
+    fn databases_are_exported_to_tables() {
+        let place = tempfile::tempdir().unwrap();
+        let run = |words: &[&str]| {
+            let (code, text, errors) = kymo_in(place.path(), words);
+            assert_eq!(code, 0, "{words:?} {errors}");
+            text
+        };
+        std::fs::create_dir(place.path().join("tree")).unwrap();
+        for file in ["a.rrd", "tree/b.rrd"] {
+            let archives = ["RRA:AVERAGE:0.5:1:60", "RRA:MAX:0.5:2:60"];
+            let source = "DS:load:GAUGE:60:U:U";
+            run(&[
+                &[
+                    "rrd",
+                    "create",
+                    file,
+                    "-b",
+                    "1600000000",
+                    "-s",
+                    "10",
+                    source,
+                ],
+                &archives[..],
+            ]
+            .concat());
+            run(&[
+                "rrd",
+                "update",
+                file,
+                "1600000010:1",
+                "1600000020:2",
+                "1600000030:3",
+            ]);
+        }
+        let export = ["rrd", "export", "--to", "parquet", "--output"];
+        let all = [&export[..], &["all", "a.rrd", "tree"]].concat();
+        run(&all);
+        let span = [
+            "-s",
+            "1600000020",
+            "-e",
+            "start+10s",
+            "--function",
+            "AVERAGE",
+        ];
+        run(&[&export[..], &["part", "a.rrd", "tree"], &span].concat());
+        // Rows are in the order of databases, and not of times: that is reported.
+        let samples = |directory: &str| {
+            let file = format!("{directory}/samples");
+            let (_, text, _) = kymo_in(place.path(), &["print", "--format", "json", &file]);
+            let lines = text.lines();
+            let known = lines
+                .filter(|line| !line.contains("\"value\":null"))
+                .count();
+            (text, known)
+        };
+        let (text, known) = samples("all");
+        assert!(text.contains("MAX"), "{text}");
+        // Of each, three rows of one step, and one of two.
+        assert_eq!(known, 8, "{text}");
+        let (text, known) = samples("part");
+        assert!(!text.contains("MAX"), "{text}");
+        assert_eq!(known, 4, "{text}");
+        let (code, _, errors) = kymo_in(place.path(), &all);
+        assert_eq!(code, 2);
+        assert!(errors.contains("`--force` overwrites"), "{errors}");
+        run(&[&all[..], &["--force"]].concat());
     }
 
     #[test]

@@ -517,15 +517,19 @@ fn whole_histories() {
     for (words, problem) in [
         (
             "@",
-            "--to is missing: expected openmetrics, prometheus or influx",
+            "--to is missing: expected openmetrics, prometheus, influx or parquet",
         ),
         (
             "--to parquet @",
-            "`kymo convert --to parquet` writes Parquet files",
+            "Parquet files are written by `kymo rrd export` only",
         ),
         (
             "--to csv @",
-            "found format 'csv', expected openmetrics, prometheus or influx",
+            "found format 'csv', expected openmetrics, prometheus, influx or parquet",
+        ),
+        (
+            "--to influx -o @out @",
+            "--output and --force are for --to parquet: the other formats are printed",
         ),
         ("--to influx @no", "1 of the inputs cannot be read"),
     ] {

@@ -10,6 +10,7 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use kymo_io::most_open_files;
 use kymo_io::net::Address;
@@ -315,13 +316,15 @@ impl Daemon {
 
     fn start_metrics(&mut self) -> Result<(), String> {
         let (store, sources) = (Arc::clone(&self.store), Arc::clone(&self.sources));
+        let begin = SystemTime::now();
         let page: Arc<dyn Fn() -> Page + Send + Sync> = Arc::new(move || {
             let mut page = Page::default();
+            page.build();
             page.store(&store);
             // What some of them wait for, others do not.
             let sources: Vec<_> = lock(&sources).values().cloned().collect();
             sources.iter().for_each(|it| it.metrics(&mut page));
-            page.process();
+            page.process(begin);
             page
         });
         let sockets = self.sockets("metrics", &self.bound);

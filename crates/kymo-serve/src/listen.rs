@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use kymo_io::net::Address;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::Backlog;
 use nix::unistd::{Group, getegid};
 
 use activity::Activity;
@@ -28,6 +29,12 @@ pub(crate) use timed::TimedStream;
 
 /// A connection that has sent nothing is closed after this.
 pub(crate) const FIRST_BYTE: Duration = Duration::from_secs(60);
+
+/// Connections that wait until they are accepted: as many as the system lets wait.
+#[cfg(target_os = "linux")]
+const MOST_WAITING: Backlog = Backlog::MAXALLOWABLE;
+#[cfg(not(target_os = "linux"))]
+const MOST_WAITING: Backlog = Backlog::MAXCONN;
 
 /// So many bytes are discarded, and for so long, of a request that was answered before it was read.
 const MOST_LAST_BYTES: usize = 64 << 20;
@@ -119,6 +126,9 @@ impl Socket {
         match address {
             Address::Tcp(host, port) => {
                 let listener = TcpListener::bind((host.as_str(), *port))?;
+                // The standard library lets 128 connections wait, and the system drops what comes beside them. Those
+                // of a burst wait as long as the system lets them, as they do at sockets with paths.
+                nix::sys::socket::listen(&listener, MOST_WAITING)?;
                 Ok(Self::Tcp(listener, Encryption::default()))
             }
             Address::Unix(path) => {

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use kymo_io::net::response_head;
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeVal;
 
 use crate::listen::{Connections, Stream, TimedStream};
@@ -56,12 +56,12 @@ pub struct Page(String);
 impl Page {
     /// Adds what only grows; the name ends in `_total`.
     pub fn counter(&mut self, name: &str, help: &str, value: impl Display) {
-        self.add(name, help, "counter", value);
+        self.add(&format!("kymo_{name}"), help, "counter", value);
     }
 
     /// Adds what may also shrink.
     pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
-        self.add(name, help, "gauge", value);
+        self.add(&format!("kymo_{name}"), help, "gauge", value);
     }
 
     /// Adds a histogram of seconds.
@@ -93,6 +93,9 @@ impl Page {
 
     /// Adds what each sender has brought; `of` begins the names.
     pub(crate) fn senders(&mut self, of: &str, senders: &[(IpAddr, usize, u64)]) {
+        if senders.is_empty() {
+            return;
+        }
         let label = |sender: &IpAddr| vec![("sender", sender.to_string())];
         let each = |value: fn(&(IpAddr, usize, u64)) -> u64| -> Vec<_> {
             let senders = senders.iter();
@@ -119,9 +122,6 @@ impl Page {
         kind: &str,
         values: &[(Vec<(&'static str, String)>, u64)],
     ) {
-        if values.is_empty() {
-            return;
-        }
         // Writing to a text cannot fail.
         let _ = writeln!(
             self.0,
@@ -146,7 +146,7 @@ impl Page {
         // Writing to a text cannot fail.
         let _ = writeln!(
             self.0,
-            "# HELP kymo_{name} {help}\n# TYPE kymo_{name} {kind}\nkymo_{name} {value}"
+            "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}"
         );
     }
 
@@ -307,17 +307,65 @@ impl Page {
         }
     }
 
-    /// Adds what the process has used.
-    pub fn process(&mut self) {
-        let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
-            return;
+    /// Adds which version this is.
+    pub fn build(&mut self) {
+        let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
+        let help = "The version of kymo; always 1.";
+        self.add_labelled("build_info", help, "gauge", &[(version, 1)]);
+    }
+
+    /// Adds what the process has used since it began. Names are those that Prometheus' own clients use, as far as they
+    /// have one.
+    pub fn process(&mut self, begin: SystemTime) {
+        if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
+            let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+            let cpu = seconds(usage.user_time()) + seconds(usage.system_time());
+            let help = "CPU time used, in seconds.";
+            self.add("process_cpu_seconds_total", help, "counter", cpu);
+            // Linux reports kilobytes.
+            let most = usage.max_rss().saturating_mul(1024);
+            self.gauge("most_resident_bytes", "The most memory used so far.", most);
+        }
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let bytes = |field: &str| {
+            let rest = status.lines().find_map(|line| line.strip_prefix(field))?;
+            let kib: u64 = rest.trim().strip_suffix(" kB")?.parse().ok()?;
+            kib.checked_mul(1024)
         };
-        let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-        let cpu = seconds(usage.user_time()) + seconds(usage.system_time());
-        self.counter("cpu_seconds_total", "CPU time used.", cpu);
-        // Linux reports kilobytes.
-        let most = usage.max_rss().saturating_mul(1024);
-        self.gauge("most_resident_bytes", "The most memory used so far.", most);
+        let begin = begin.duration_since(UNIX_EPOCH).ok();
+        let limit = getrlimit(Resource::RLIMIT_NOFILE).ok();
+        let open = std::fs::read_dir("/proc/self/fd").ok();
+        for (name, help, value) in [
+            (
+                "process_resident_memory_bytes",
+                "Memory in use.",
+                bytes("VmRSS:"),
+            ),
+            (
+                "process_virtual_memory_bytes",
+                "Addresses in use, in bytes.",
+                bytes("VmSize:"),
+            ),
+            (
+                "process_open_fds",
+                "Open files, sockets included.",
+                open.map(|it| it.count() as u64),
+            ),
+            (
+                "process_max_fds",
+                "Files that may be open.",
+                limit.map(|(now, _)| now),
+            ),
+            (
+                "process_start_time_seconds",
+                "When the process began, in seconds since 1970.",
+                begin.map(|it| it.as_secs()),
+            ),
+        ] {
+            if let Some(value) = value {
+                self.add(name, help, "gauge", value);
+            }
+        }
     }
 
     /// The text.

@@ -24,6 +24,20 @@ impl fmt::Display for Explained {
     }
 }
 
+impl From<&str> for Explained {
+    /// A text of [`Explained::with_hint`].
+    fn from(text: &str) -> Self {
+        let (problem, hint) = match text.split_once("\nhint: ") {
+            Some((problem, hint)) => (problem, Some(hint.to_owned())),
+            None => (text, None),
+        };
+        Self {
+            problem: problem.to_owned(),
+            hint,
+        }
+    }
+}
+
 impl Explained {
     /// Both, the hint on a line of its own that begins with `hint: `.
     pub fn with_hint(&self) -> String {

@@ -84,7 +84,11 @@ def check_graphite(ports):
 
     start = int(time.time()) - 60
     for protocol in ("tcp", "udp"):
-        sender = graphyte.Sender("127.0.0.1", port=ports["graphite"], protocol=protocol, prefix="g")
+        # Without an interval each message has a connection of its own, and these have no order.
+        interval = 0.2 if protocol == "tcp" else None
+        sender = graphyte.Sender(
+            "127.0.0.1", port=ports["graphite"], protocol=protocol, prefix="g", interval=interval
+        )
         for place in range(5):
             sender.send(f"{protocol}.load", 1.5 + place, timestamp=start + place)
             sender.send(f"{protocol}.tagged", place, timestamp=start + place, tags={"dc": "east"})

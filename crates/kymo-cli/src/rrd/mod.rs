@@ -2,6 +2,7 @@
 
 mod check;
 mod convert;
+pub(crate) mod export;
 mod files;
 mod hints;
 mod plan;

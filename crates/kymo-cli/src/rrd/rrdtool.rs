@@ -200,10 +200,15 @@ fn in_session(
         Err(failure) => {
             // What was written before the failure comes before its message.
             let _ = out.flush();
-            let _ = writeln!(io::stderr(), "ERROR: {failure}");
-            ExitCode::FAILURE
+            failed(&failure)
         }
     }
+}
+
+/// Reports why a command failed, as rrdtool does.
+pub(super) fn failed(failure: &Failure) -> ExitCode {
+    let _ = writeln!(io::stderr(), "ERROR: {failure}");
+    ExitCode::FAILURE
 }
 
 /// What the environment and the configuration say.
@@ -238,6 +243,6 @@ pub(crate) fn default_format() -> Result<Target, Failure> {
 }
 
 /// A word as bytes: exactly what was written, on Unix.
-fn bytes(word: &OsStr) -> &[u8] {
+pub(super) fn bytes(word: &OsStr) -> &[u8] {
     word.as_encoded_bytes()
 }

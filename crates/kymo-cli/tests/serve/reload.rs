@@ -91,18 +91,18 @@ impl Changing {
         Client(std::io::BufReader::new(stream))
     }
 
-    /// A number that the daemon reports about itself.
+    /// A number that the daemon reports about itself; of one with labels, the sum.
     fn count(&self, name: &str) -> u64 {
         let mut stream = TcpStream::connect(self.metrics).unwrap();
         stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
         let mut page = String::new();
         stream.read_to_string(&mut page).unwrap();
-        let name = format!("kymo_{name} ");
-        let found = page.lines().find_map(|line| line.strip_prefix(&name));
-        found
-            .unwrap_or_else(|| panic!("{name}\n{page}"))
-            .parse()
-            .unwrap()
+        let kind = format!("# TYPE kymo_{name} ");
+        let mut lines = page.lines().skip_while(|line| !line.starts_with(&kind));
+        assert!(lines.next().is_some(), "{name}\n{page}");
+        let values = lines.take_while(|line| !line.starts_with('#'));
+        let values = values.map(|line| line.rsplit_once(' ').unwrap().1);
+        values.map(|value| value.parse::<u64>().unwrap()).sum()
     }
 
     fn wait_for(&self, name: &str, count: u64) {

@@ -15,20 +15,28 @@ use crate::{Failure, Session};
 
 pub(super) const COMMAND: Command = Command {
     name: "export",
-    about: "Print whole histories for Prometheus or InfluxDB",
+    about: "Write whole histories for Prometheus, InfluxDB or as Parquet files",
     details: "Every known value of every archive with its time, oldest first. openmetrics is what `promtool tsdb \
         create-blocks-from openmetrics` reads, prometheus the text format with milliseconds; both have \
         rrd_value{file,ds,cf,step}. influx is line protocol with nanoseconds: the measurement rrd with the tags \
-        file, cf and step, and a field for each data source. Directories are searched recursively for databases. \
-        Archives of the same function and step are exported once, the longest.",
+        file, cf and step, and a field for each data source. Archives of the same function and step are exported \
+        once, the longest. parquet is the directory of tables that `kymo convert --to parquet` writes. \
+        Directories are searched recursively for databases.",
     operands: "FILE|DIRECTORY...",
     options: &[
         Opt::with(
             None,
             "to",
-            "openmetrics|prometheus|influx",
+            "openmetrics|prometheus|influx|parquet",
             "Format of the output",
         ),
+        Opt::with(
+            Some('o'),
+            "output",
+            "DIRECTORY",
+            "Where to write Parquet files; the other formats are printed",
+        ),
+        Opt::flag(None, "force", "Overwrite a directory of Parquet files"),
         Opt::with(
             None,
             "function",
@@ -42,6 +50,7 @@ pub(super) const COMMAND: Command = Command {
     examples: &[
         "export --to openmetrics /var/lib/collectd/rrd > history.txt",
         "export --to influx --function AVERAGE -s 20240101 -e now load.rrd",
+        "export --to parquet -o history/ /var/lib/collectd/rrd",
     ],
     run,
 };
@@ -58,32 +67,18 @@ enum Format {
 
 fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let format = format(words.value("to"))?;
-    let mut span = Span::ALL;
-    for (name, value) in words.options() {
-        match name {
-            "start" => span.set_start(value)?,
-            "end" => span.set_end(value)?,
-            _ => {}
-        }
+    if words.has("force") || words.value("output").is_some() {
+        return Err(Failure::new(
+            "--output and --force are for --to parquet: the other formats are printed",
+        ));
     }
+    let asked = Asked::read(session, words)?;
     let mut export = Export {
         format,
-        span: span.resolve(&session.clock())?,
-        function: words.value("function"),
+        span: asked.span,
+        function: asked.function,
         line: Line::new(),
     };
-    if let Some(function) = export.function
-        && ArchiveKind::known(function).is_none()
-    {
-        return Err(Failure::new(format!(
-            "unknown function '{}'",
-            shown(function)
-        )));
-    }
-    if words.operands.is_empty() {
-        let usage = "export --to openmetrics|prometheus|influx <file|directory>...";
-        return Err(Failure::new(format!("Usage: rrdtool {usage}")));
-    }
     if format != Format::Influx {
         let help = "A row of an archive of a round-robin database.";
         session.write(format!("# HELP rrd_value {help}\n# TYPE rrd_value gauge\n"))?;
@@ -101,22 +96,110 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     done
 }
 
+/// Which histories a command line asks for.
+struct Asked<'w> {
+    span: (i64, i64),
+    function: Option<&'w [u8]>,
+}
+
+impl<'w> Asked<'w> {
+    fn read(session: &Session<'_>, words: &Words<'w>) -> Result<Self, Failure> {
+        let mut span = Span::ALL;
+        for (name, value) in words.options() {
+            match name {
+                "start" => span.set_start(value)?,
+                "end" => span.set_end(value)?,
+                _ => {}
+            }
+        }
+        let function = words.value("function");
+        if let Some(function) = function
+            && ArchiveKind::known(function).is_none()
+        {
+            return Err(Failure::new(format!(
+                "unknown function '{}'",
+                shown(function)
+            )));
+        }
+        if words.operands.is_empty() {
+            let usage = "export --to openmetrics|prometheus|influx|parquet <file|directory>...";
+            return Err(Failure::new(format!("Usage: rrdtool {usage}")));
+        }
+        Ok(Self {
+            span: span.resolve(&session.clock())?,
+            function,
+        })
+    }
+}
+
+/// Histories that are to be written as Parquet files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableExport<'w> {
+    /// Databases, and directories of them.
+    pub inputs: Vec<&'w [u8]>,
+    /// The directory for the files.
+    pub output: &'w [u8],
+    /// Whether to overwrite it.
+    pub force: bool,
+    /// The first and the last time, in seconds since 1970; `None` for all.
+    pub begin: Option<i64>,
+    /// The same.
+    pub end: Option<i64>,
+    /// The only function of archives.
+    pub function: Option<&'w [u8]>,
+    /// The name of the machine that wrote the databases.
+    pub machine: Option<&'w [u8]>,
+}
+
+/// What the words behind `export` ask for if they ask for Parquet files, which the program around writes; `None` if
+/// they ask for something else, or cannot be read.
+///
+/// # Errors
+///
+/// What is wrong with the words.
+pub fn table_export<'w>(
+    session: &Session<'_>,
+    words: &[&'w [u8]],
+) -> Option<Result<TableExport<'w>, Failure>> {
+    let words = Words::read(COMMAND.options, words).ok()?;
+    if words.value("to") != Some(b"parquet") {
+        return None;
+    }
+    let Some(output) = words.value("output") else {
+        let message = "--output is missing: expected a directory for the Parquet files";
+        return Some(Err(Failure::new(message)));
+    };
+    Some(Asked::read(session, &words).map(|asked| {
+        let (begin, end) = asked.span;
+        TableExport {
+            output,
+            force: words.has("force"),
+            begin: Some(begin).filter(|begin| *begin > 0),
+            end: Some(end).filter(|end| *end < i64::MAX),
+            function: asked.function,
+            machine: words.value("machine"),
+            inputs: words.operands,
+        }
+    }))
+}
+
 fn format(name: Option<&[u8]>) -> Result<Format, Failure> {
     match name {
         Some(b"openmetrics") => Ok(Format::OpenMetrics),
         Some(b"prometheus") => Ok(Format::Prometheus),
         Some(b"influx") => Ok(Format::Influx),
         Some(b"parquet") => Err(Failure::new(
-            "`kymo convert --to parquet` writes Parquet files",
+            "Parquet files are written by `kymo rrd export` only",
         )),
         Some(other) => {
             let other = shown(other);
-            let message =
-                format!("found format '{other}', expected openmetrics, prometheus or influx");
+            let message = format!(
+                "found format '{other}', expected openmetrics, prometheus, influx or parquet"
+            );
             Err(Failure::new(message))
         }
         None => Err(Failure::new(
-            "--to is missing: expected openmetrics, prometheus or influx",
+            "--to is missing: expected openmetrics, prometheus, influx or parquet",
         )),
     }
 }

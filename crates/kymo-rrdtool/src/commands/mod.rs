@@ -19,6 +19,7 @@ mod tune;
 pub(crate) mod update;
 pub(crate) mod xport;
 
+pub use export::{TableExport, table_export};
 pub use graph::with_place;
 pub(crate) use graph::{drawn_for_page, image_info};
 pub(crate) use last::last_update_time;

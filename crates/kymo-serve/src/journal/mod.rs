@@ -121,17 +121,18 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// `WouldBlock` where another program has it open; those of the system.
+    /// `WouldBlock` where another program has it open; those of the system, with their paths.
     pub(crate) fn open(options: Options) -> io::Result<(Self, Vec<PathBuf>)> {
         let directory = &options.directory;
-        create_directories(directory, options.durable)?;
-        let locked = File::create(directory.join(LOCK))?;
+        create_directories(directory, options.durable).map_err(at(directory))?;
+        let lock = directory.join(LOCK);
+        let locked = File::create(&lock).map_err(at(&lock))?;
         lock_directory(&locked, directory)?;
-        let left = files(directory, "")?;
-        let damaged = files(directory, DAMAGED)?;
+        let left = files(directory, "").map_err(at(directory))?;
+        let damaged = files(directory, DAMAGED).map_err(at(directory))?;
         let used = left.last().max(damaged.last());
         let number = used.map_or(1, |(number, _)| number + 1);
-        let active = Active::begin(directory, number)?;
+        let active = Active::begin(directory, number).map_err(at(directory))?;
         let journal = Self {
             active: Mutex::new(active),
             synced: Condvar::new(),
@@ -400,17 +401,14 @@ pub(crate) fn count_updates(directory: &Path, is_one: impl Fn(&[u8]) -> bool) ->
     if !directory.is_dir() {
         return Ok(0);
     }
-    match File::options()
-        .read(true)
-        .write(true)
-        .open(directory.join(LOCK))
-    {
+    let lock = directory.join(LOCK);
+    match File::options().read(true).write(true).open(&lock) {
         Ok(locked) => lock_directory(&locked, directory)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+        Err(error) => return Err(at(&lock)(error)),
     }
     let mut count = 0;
-    for (_, path) in files(directory, "")? {
+    for (_, path) in files(directory, "").map_err(at(directory))? {
         let bytes = open_left(&path)?;
         // One that is damaged is reported and kept when it is read.
         let _ = replay(&bytes, |entry| {
@@ -426,10 +424,15 @@ pub(crate) fn count_updates(directory: &Path, is_one: impl Fn(&[u8]) -> bool) ->
 ///
 /// Those of the system, with its path.
 pub(crate) fn open_left(path: &Path) -> io::Result<Bytes> {
-    Bytes::open(path, Access::Sequential).map_err(|error| {
+    Bytes::open(path, Access::Sequential).map_err(at(path))
+}
+
+/// An error of the system, with the path where it happened.
+pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> io::Error {
+    move |error| {
         let text = format!("`{}`: {}", path.display(), reason(&error));
         io::Error::new(error.kind(), text)
-    })
+    }
 }
 
 /// The files of a directory whose names are a number and `end`, in the order of their numbers.

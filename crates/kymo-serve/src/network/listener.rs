@@ -19,7 +19,7 @@ use nix::errno::Errno;
 use super::queue::{Batch, Queue};
 use super::replay::Window;
 use super::socket::Bound;
-use super::{Listen, Shared};
+use super::{Counters, Listen, Shared};
 use crate::ingest::now;
 use crate::listen::Stop;
 use crate::log::Level;
@@ -48,6 +48,7 @@ pub(super) struct Listener {
     pub(super) bound: Arc<Bound>,
     /// What was asked for.
     pub(super) listen: Listen,
+    pub(super) counters: Arc<Counters>,
     decoder: Mutex<Arc<Decoder>>,
     log: LogOf,
 }
@@ -61,7 +62,12 @@ fn stamp(path: &Path) -> Stamp {
 }
 
 impl Listener {
-    pub(super) fn new(listen: &Listen, bound: &Arc<Bound>, log: &Log) -> io::Result<Self> {
+    pub(super) fn new(
+        listen: &Listen,
+        bound: &Arc<Bound>,
+        shared: &Shared,
+        log: &Log,
+    ) -> io::Result<Self> {
         let address = bound.socket.local_addr()?;
         let keys = listen.auth_file.as_deref().map(read_keys).transpose();
         let keys = keys.map_err(io::Error::other)?;
@@ -74,6 +80,7 @@ impl Listener {
             address,
             bound: Arc::clone(bound),
             listen: listen.clone(),
+            counters: shared.counters.of(address),
             decoder: Mutex::new(Arc::new(Decoder { level, keys })),
             log: LogOf(Arc::clone(log)),
         })
@@ -168,7 +175,7 @@ impl Listener {
         buffer: &mut [u8],
         control: &mut [u8],
     ) -> bool {
-        let counters = &shared.counters;
+        let counters = &self.counters;
         let kernel_dropped = counters.kernel_dropped.load(Relaxed);
         let mut batches: Vec<_> = queues.iter().map(|_| Batch::new(self)).collect();
         let mut has_more = true;

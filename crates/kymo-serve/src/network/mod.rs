@@ -4,6 +4,7 @@
 //! always to the same, so that its lists stay in order. What waits for workers is bounded; what has no
 //! room is counted, and so is what the kernel had no room for.
 
+mod counters;
 mod listener;
 mod queue;
 mod replay;
@@ -14,8 +15,6 @@ mod workers;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use kymo_collectd::network::{PORT, Repeats, ReplayWindow, Security};
@@ -25,6 +24,8 @@ use crate::ingest::Ingest;
 use crate::log_limiter::LogLimiter;
 use crate::metrics::Page;
 use crate::store::Log;
+pub use counters::Counters;
+use counters::ListenerCounters;
 use listener::Listener;
 pub(crate) use listener::read_keys;
 use replay::REMEMBERED;
@@ -92,23 +93,6 @@ impl Default for Options {
     }
 }
 
-/// What was received.
-#[derive(Debug, Default)]
-pub struct Counters {
-    /// Datagrams.
-    pub datagrams: AtomicU64,
-    /// Their bytes.
-    pub bytes: AtomicU64,
-    /// Datagrams for which there was no room.
-    pub dropped: AtomicU64,
-    /// Datagrams for which the kernel had no room.
-    pub kernel_dropped: AtomicU64,
-    /// Errors in datagrams.
-    pub faults: AtomicU64,
-    /// Lists that had come before.
-    pub repeated: AtomicU64,
-}
-
 /// Sockets that receive, and threads that decode.
 #[derive(Debug)]
 pub struct Receiver {
@@ -122,7 +106,7 @@ pub struct Receiver {
 /// What all threads share, which stays whatever the options say.
 #[derive(Debug)]
 struct Shared {
-    counters: Counters,
+    counters: ListenerCounters,
     /// For losses.
     log_limiter: LogLimiter,
     repeats: RwLock<Option<Mutex<Repeats>>>,
@@ -173,7 +157,7 @@ impl Receiver {
         let handed = handed.into_iter().map(|it| Bound::handed(it).map(Arc::new));
         let receiver = Self {
             shared: Arc::new(Shared {
-                counters: Counters::default(),
+                counters: ListenerCounters::default(),
                 log_limiter: LogLimiter::new(Arc::clone(log)),
                 repeats: RwLock::default(),
                 replay: Mutex::new(ReplayWindow::new(CdTime::ZERO, REMEMBERED)),
@@ -267,7 +251,7 @@ impl Receiver {
             stations.push(
                 match (goes_on, workers.as_ref().or(state.workers.as_ref())) {
                     (None, Some(workers)) => {
-                        let listener = Arc::new(Listener::new(&listen, &bound, log)?);
+                        let listener = Arc::new(Listener::new(&listen, &bound, &self.shared, log)?);
                         Ok(Station::start(listener, &self.shared, &workers.queues)?)
                     }
                     (place, _) => Err(place.unwrap_or_default()),
@@ -318,9 +302,9 @@ impl Receiver {
         state.options = plan.options;
     }
 
-    /// What was received.
-    pub fn counters(&self) -> &Counters {
-        &self.shared.counters
+    /// What was counted at all addresses together; `of` is read of each.
+    pub fn count(&self, of: impl Fn(&Counters) -> u64) -> u64 {
+        self.shared.counters.sum(of)
     }
 
     /// Adds what was received to a page of metrics.
@@ -406,33 +390,6 @@ impl Shared {
                 .unwrap_or_else(PoisonError::into_inner)
                 .resize(room),
             (there, room) => *there = room.map(|room| Mutex::new(Repeats::new(room))),
-        }
-    }
-}
-
-impl Counters {
-    fn metrics(&self, page: &mut Page) {
-        for (name, help, counter) in [
-            ("total", "Datagrams received.", &self.datagrams),
-            ("bytes_total", "Bytes of datagrams received.", &self.bytes),
-            (
-                "dropped_total",
-                "Datagrams lost: no room in the queues.",
-                &self.dropped,
-            ),
-            (
-                "kernel_dropped_total",
-                "Datagrams lost: no room in the kernel.",
-                &self.kernel_dropped,
-            ),
-            ("faults_total", "Errors in datagrams.", &self.faults),
-            (
-                "repeated_lists_total",
-                "Lists that had come before.",
-                &self.repeated,
-            ),
-        ] {
-            page.counter(&format!("datagrams_{name}"), help, counter.load(Relaxed));
         }
     }
 }

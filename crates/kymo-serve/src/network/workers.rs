@@ -83,6 +83,7 @@ impl Worker {
 
     fn batch(&mut self, batch: &Batch) {
         let decoder = batch.listener.decoder();
+        let counters = &batch.listener.counters;
         let shared = Arc::clone(&self.shared);
         let repeats = shared
             .repeats
@@ -96,7 +97,7 @@ impl Worker {
                     if let Some(repeats) = &*repeats {
                         let mut repeats = repeats.lock().unwrap_or_else(PoisonError::into_inner);
                         if !repeats.is_first(&list.id, list.time) {
-                            shared.counters.repeated.fetch_add(1, Relaxed);
+                            counters.repeated.fetch_add(1, Relaxed);
                             return;
                         }
                     }
@@ -115,7 +116,7 @@ impl Worker {
                     self.session.notify(&received.notification);
                 }
                 Item::Fault(fault) => {
-                    shared.counters.faults.fetch_add(1, Relaxed);
+                    counters.fault(&fault.problem);
                     self.ingest.complain(format_args!("{sender}: {fault}"));
                 }
             };

@@ -33,10 +33,10 @@ use kymo_io::{Shared, create_directories};
 use kymo_rrd::engine::Rrd;
 use kymo_rrd::model::SourceKind;
 
-use crate::journal::Journal;
+use crate::journal::{Journal, at};
 use crate::log_limiter::LogLimiter;
 use crate::metrics::Histogram;
-use crate::series_index::SeriesIndex;
+use crate::series_index::{self, SeriesIndex};
 use crate::sync::lock;
 pub use accept::{Group, Refused};
 pub use database::Database;
@@ -160,14 +160,15 @@ impl Store {
         let is_durable = options.journal.as_ref().is_some_and(|it| it.durable);
         let is_new = !options.base.is_dir();
         if is_new {
-            create_directories(&options.base, is_durable)?;
+            create_directories(&options.base, is_durable).map_err(at(&options.base))?;
             // It may be mistyped, or on a disk that is not mounted.
             let base = options.base.display();
             (options.log)(Level::Warning, &format!("`{base}` did not exist: created"));
         }
         // Clients on this machine specify paths without links.
-        options.base = options.base.canonicalize()?;
-        let index = SeriesIndex::open(&options.base, is_durable)?;
+        options.base = options.base.canonicalize().map_err(at(&options.base))?;
+        let index = SeriesIndex::open(&options.base, is_durable)
+            .map_err(at(&options.base.join(series_index::FILE)))?;
         let opened = options.journal.clone().map(Journal::open).transpose()?;
         let (journal, left) = match opened {
             Some((journal, left)) => (Some(journal), left),

@@ -42,8 +42,8 @@ pub(super) fn recover(store: &Store, left: &[PathBuf]) -> io::Result<()> {
     carry_over(store)?;
     left.iter()
         .try_for_each(|path| match damaged.contains(path) {
-            true => journal::set_aside(path),
-            false => std::fs::remove_file(path),
+            true => journal::set_aside(path).map_err(journal::at(path)),
+            false => std::fs::remove_file(path).map_err(journal::at(path)),
         })
 }
 

@@ -143,13 +143,18 @@ fn send(to: SocketAddr, datagram: &[u8]) {
 
 /// Waits until something has been counted.
 fn await_count(counter: &AtomicU64, expected: u64) {
+    await_number(|| counter.load(Relaxed), expected);
+}
+
+/// Waits until a receiver has counted something at all of its addresses together.
+fn await_received(receiver: &Receiver, of: fn(&network::Counters) -> u64, expected: u64) {
+    await_number(|| receiver.count(of), expected);
+}
+
+fn await_number(found: impl Fn() -> u64, expected: u64) {
     let end = Instant::now() + Duration::from_secs(20);
-    while counter.load(Relaxed) < expected {
-        assert!(
-            Instant::now() < end,
-            "{} of {expected}",
-            counter.load(Relaxed)
-        );
+    while found() < expected {
+        assert!(Instant::now() < end, "{} of {expected}", found());
         std::thread::sleep(Duration::from_millis(2));
     }
 }

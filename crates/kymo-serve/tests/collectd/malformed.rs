@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use kymo_collectd::network::Security;
+use kymo_serve::network::Counters;
 
 use crate::{Daemon, await_count, data, documentation};
 
@@ -55,11 +56,7 @@ fn each_gets_its_verdict_from_a_daemon_that_goes_on() {
             let lists = counters.lists.load(Relaxed);
             let messages = counters.notifications.load(Relaxed);
             let wrong = counters.wrong_type.load(Relaxed);
-            (
-                lists,
-                messages,
-                receiver.counters().faults.load(Relaxed) + wrong,
-            )
+            (lists, messages, receiver.count(Counters::faults) + wrong)
         };
         // One that is right follows each, so that all before it has been looked at.
         let right = match level {
@@ -87,7 +84,7 @@ fn each_gets_its_verdict_from_a_daemon_that_goes_on() {
             assert!(is_right, "{name}, {level:?}: {reported} faults");
         }
         receiver.stop();
-        assert_eq!(receiver.counters().datagrams.load(Relaxed), sent);
+        assert_eq!(receiver.count(|it| it.datagrams.load(Relaxed)), sent);
         daemon.close();
     }
 }

@@ -8,11 +8,12 @@ use kymo_collectd::network::{Packer, PackerOptions, Protection, Security};
 use kymo_collectd::{Identifier, Value};
 use kymo_rrd::Source;
 use kymo_serve::ingest::{Origin, Problem, now};
-use kymo_serve::network::{self, Listen, Receiver};
+use kymo_serve::metrics::Page;
+use kymo_serve::network::{self, Counters, Listen, Receiver};
 use kymo_time::CdTime;
 use serde_json::Value as Json;
 
-use crate::{Daemon, await_count, data, send, silent};
+use crate::{Daemon, await_count, await_received, data, send, silent};
 
 /// The lists that a table calls for: by name, the time and the values as text.
 fn expected(name: &str) -> BTreeMap<String, BTreeSet<String>> {
@@ -52,7 +53,7 @@ fn check(name: &str, level: Security) {
     let counters = &daemon.ingest.counters;
     await_count(&counters.lists, 428);
     receiver.stop();
-    assert_eq!(receiver.counters().faults.load(Relaxed), 0);
+    assert_eq!(receiver.count(Counters::faults), 0);
     assert_eq!(counters.lists.load(Relaxed), 428);
     daemon.close();
     let store = &daemon.ingest.store().counters;
@@ -185,7 +186,7 @@ fn passwords_may_change() {
     std::fs::write(daemon.path("auth"), "alice: another\n").unwrap();
     receiver.reload().unwrap();
     send(address, &datagram);
-    await_count(&receiver.counters().faults, 1);
+    await_received(&receiver, Counters::faults, 1);
     // It is seen that the file has changed again.
     std::fs::write(daemon.path("auth"), "alice: s3cret pass\n").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1100));
@@ -194,7 +195,7 @@ fn passwords_may_change() {
     std::fs::write(daemon.path("auth"), "alice\n").unwrap();
     assert!(receiver.reload().unwrap_err().contains("line 1"));
     receiver.stop();
-    assert_eq!(receiver.counters().faults.load(Relaxed), 1);
+    assert_eq!(receiver.count(Counters::faults), 1);
     daemon.close();
 }
 
@@ -222,15 +223,15 @@ fn what_comes_again_is_taken_once() {
     let [open, guarded] = receiver.addresses()[..] else {
         panic!("two addresses");
     };
-    let (counters, received) = (&daemon.ingest.counters, receiver.counters());
+    let counters = &daemon.ingest.counters;
     let datagram = std::fs::read(data("malformed/sign_ok.bin")).unwrap();
     send(open, &datagram);
     await_count(&counters.lists, 1);
     send(open, &datagram);
-    await_count(&received.repeated, 1);
+    await_received(&receiver, |it| it.repeated.load(Relaxed), 1);
     // It was recorded long ago.
     send(guarded, &datagram);
-    await_count(&received.faults, 1);
+    await_received(&receiver, Counters::faults, 1);
     // What is of now is taken, but not when it is sent again.
     let mut packer = Packer::new(PackerOptions {
         protection: Protection::Sign {
@@ -247,10 +248,22 @@ fn what_comes_again_is_taken_once() {
     send(guarded, &datagram);
     await_count(&counters.lists, 2);
     send(guarded, &datagram);
-    await_count(&received.faults, 2);
+    await_received(&receiver, Counters::faults, 2);
     receiver.stop();
     assert_eq!(counters.lists.load(Relaxed), 2);
-    assert_eq!(receiver.counters().repeated.load(Relaxed), 1);
+    assert_eq!(receiver.count(|it| it.repeated.load(Relaxed)), 1);
+    let mut page = Page::default();
+    receiver.metrics(&mut page);
+    for line in [
+        format!("datagrams_total{{listener=\"{open}\"}} 2"),
+        format!("datagrams_total{{listener=\"{guarded}\"}} 3"),
+        format!("datagrams_repeated_lists_total{{listener=\"{open}\"}} 1"),
+        format!("datagrams_faults_total{{listener=\"{guarded}\",fault=\"stale\"}} 1"),
+        format!("datagrams_faults_total{{listener=\"{guarded}\",fault=\"replayed\"}} 1"),
+    ] {
+        let found = page.text().lines().any(|it| it == format!("kymo_{line}"));
+        assert!(found, "{line}\n{}", page.text());
+    }
     daemon.close();
 }
 

@@ -9,10 +9,14 @@ use kymo_collectd::{Identifier, Value};
 use kymo_serve::csv;
 use kymo_serve::forward::{self, Forwarder, Server};
 use kymo_serve::ingest::{Databases, Ingest, Options, Origin, Session};
-use kymo_serve::network::{self, Listen, Receiver};
+use kymo_serve::network::{self, Counters, Listen, Receiver};
 use kymo_time::CdTime;
 
-use crate::{Daemon, await_count, silent};
+use crate::{Daemon, await_received, silent};
+
+fn datagrams(counters: &Counters) -> u64 {
+    counters.datagrams.load(Relaxed)
+}
 
 fn time(seconds: i64) -> CdTime {
     CdTime::from_seconds(1_700_000_000 + seconds).unwrap()
@@ -181,7 +185,7 @@ fn what_the_kernel_has_is_received() {
     let sent = send(100);
     receiver.take(plan);
     assert_eq!(receiver.addresses(), []);
-    await_count(&receiver.counters().datagrams, sent);
+    await_received(&receiver, datagrams, sent);
     receiver.stop();
     let counters = &daemon.ingest.counters;
     assert_eq!(counters.lists.load(Relaxed), sent);
@@ -213,12 +217,12 @@ fn an_address_of_the_same_port_takes_the_place_of_another() {
         // A process that another test is just starting has a copy of the socket that gave way until it
         // runs its program, and what it gets is lost.
         let end = Instant::now() + Duration::from_secs(20);
-        while receiver.counters().datagrams.load(Relaxed) < sent {
+        while receiver.count(datagrams) < sent {
             assert!(Instant::now() < end, "nothing is received at {host}");
             sender.send_to(b"x", ("127.0.0.1", port)).unwrap();
             std::thread::sleep(Duration::from_millis(100));
         }
-        sent = receiver.counters().datagrams.load(Relaxed) + 1;
+        sent = receiver.count(datagrams) + 1;
     }
     assert!(
         UdpSocket::bind(("127.0.0.1", port)).is_err(),
