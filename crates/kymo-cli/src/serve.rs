@@ -1,6 +1,6 @@
 //! `kymo serve`.
 
-use kymo::explain;
+use kymo::explain::{self, Explained};
 use kymo_collectd::network::Security;
 use kymo_io::net::Address;
 use kymo_serve::config::Config;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure>
         Ok(()) => Ok(Outcome::Good),
         Err(problem) => {
             match format {
-                LogFormat::Text => terminal.error(problem),
+                LogFormat::Text => terminal.explained(&Explained::from_text(&problem)),
                 LogFormat::Json => messages.write(Level::Error, &problem),
             }
             Err(Failure::Unreadable)

@@ -33,6 +33,17 @@ impl Explained {
         }
     }
 
+    /// The parts of what [`Self::with_hint`] has made, or of a problem alone.
+    pub fn from_text(text: &str) -> Self {
+        match text.split_once("\nhint: ") {
+            Some((problem, hint)) => Self::new(problem.to_owned(), hint),
+            None => Self {
+                problem: text.to_owned(),
+                hint: None,
+            },
+        }
+    }
+
     fn new(problem: String, hint: impl Into<String>) -> Self {
         Self {
             problem,
