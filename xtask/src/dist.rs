@@ -30,6 +30,22 @@ const EXAMPLES: &[&str] = &["lttng-small", "kernel-small", "munin", "vpp-small.c
 /// A target that needs nothing of the system, for `--static`.
 const STATIC: &str = "x86_64-unknown-linux-musl";
 
+/// What unwinds the stack of a static program, of LLVM: Debian has it for its own C library alone.
+const UNWINDER: &str = "/usr/lib/llvm-14/lib/libunwind.a";
+/// The one function of that library that it calls and musl does not have.
+const FORTIFIED: &str = "\
+#include <stdarg.h>
+#include <stdio.h>
+int __fprintf_chk(FILE *to, int flag, const char *format, ...) {
+    va_list values;
+    (void)flag;
+    va_start(values, format);
+    int written = vfprintf(to, format, values);
+    va_end(values);
+    return written;
+}
+";
+
 /// Builds the program, and makes an archive, a Debian package and, where `rpmbuild` is, an RPM of it.
 pub(crate) fn run(mut args: Args) -> Outcome {
     let program: Option<PathBuf> = args.value("--program")?;
@@ -150,7 +166,8 @@ impl Place {
 
 impl Release<'_> {
     /// Builds the program with all of its features. A static one needs no library of the system; its standard
-    /// library is built of the compiler's own sources: Debian's rustc-web, rust-web-src and musl-tools.
+    /// library is built of the compiler's own sources: Debian's rustc-web, rust-web-src, musl-tools and
+    /// libunwind-14-dev.
     fn build(&self, place: &Place, is_static: bool) -> Outcome<PathBuf> {
         let mut cargo = command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo
@@ -161,23 +178,30 @@ impl Release<'_> {
             .env("CARGO_TARGET_DIR", &place.target)
             .env("SOURCE_DATE_EPOCH", &self.epoch)
             .env("CARGO_INCREMENTAL", "0")
-            .env(
-                "CARGO_ENCODED_RUSTFLAGS",
-                place.remapped("--remap-path-prefix").join("\u{1f}"),
-            )
             // Of what is in C and assembly (TLS).
             .env("CFLAGS", place.remapped("-ffile-prefix-map").join(" "));
+        let mut flags = place.remapped("--remap-path-prefix");
         if !is_static {
+            cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
             succeed(&mut cargo)?;
             return Ok(place.target.join("dist/kymo"));
         }
         require("musl-gcc", "musl-tools")?;
+        let directory = tempfile::tempdir()?;
+        let linker = static_linker(directory.path())?;
+        flags.extend([
+            // What a program begins with is that of musl-tools, which knows no static programs at any address.
+            "-Clink-self-contained=no".to_owned(),
+            "-Crelocation-model=static".to_owned(),
+        ]);
         succeed(
             cargo
                 .args(["-Zbuild-std", "--target", STATIC])
+                .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
                 .env("RUSTC", "/usr/bin/rustc")
                 .env("RUSTC_BOOTSTRAP", "1")
-                .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER", "musl-gcc"),
+                .env("CC_x86_64_unknown_linux_musl", "musl-gcc")
+                .env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER", linker),
         )?;
         Ok(place.target.join(STATIC).join("dist/kymo"))
     }
@@ -333,6 +357,31 @@ impl Release<'_> {
                 .arg(root().join("packaging/kymo.spec")),
         )
     }
+}
+
+/// Makes, in a directory, what links static programs: with a library `unwind`. Its directory is not an option of the
+/// compiler, since these are part of the names in a program.
+fn static_linker(directory: &Path) -> Outcome<PathBuf> {
+    let library = directory.join("libunwind.a");
+    install(UNWINDER.as_ref(), &library, 0o644)
+        .map_err(|error| format!("{error} (Debian package libunwind-14-dev)"))?;
+    let (source, object) = (directory.join("fortified.c"), directory.join("fortified.o"));
+    fs::write(&source, FORTIFIED)?;
+    succeed(
+        command("musl-gcc")
+            .args(["-O2", "-c"])
+            .arg(&source)
+            .arg("-o")
+            .arg(&object),
+    )?;
+    succeed(command("ar").arg("r").arg(&library).arg(&object))?;
+    let linker = directory.join("musl-gcc");
+    let script = format!(
+        "#!/bin/sh\nexec musl-gcc \"$@\" -L'{}'\n",
+        directory.display()
+    );
+    write(&linker, script.as_bytes(), 0o755)?;
+    Ok(linker)
 }
 
 /// Parts a program from its debug information, which debuggers find by its name.

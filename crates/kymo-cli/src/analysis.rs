@@ -261,7 +261,7 @@ fn calls(args: &args::analysis::Profile, terminal: &Terminal) -> Result<Outcome,
             strict,
         );
     };
-    crate::graph::write_file(file, args.grouping.series.force, |out| {
+    crate::outputs::write_file(file, args.grouping.series.force, |out| {
         io::Write::write_all(out, text.as_bytes())
     })?;
     finish_analysis(terminal, &inputs, None, &coverage, strict)

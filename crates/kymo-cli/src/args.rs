@@ -5,6 +5,7 @@ pub(crate) mod convert;
 pub(crate) mod ctf;
 pub(crate) mod cut;
 pub(crate) mod diff;
+#[cfg(feature = "draw")]
 pub(crate) mod graph;
 pub(crate) mod group;
 pub(crate) mod machine;
@@ -12,11 +13,12 @@ pub(crate) mod query;
 pub(crate) mod receive;
 pub(crate) mod rrd;
 pub(crate) mod send;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "serve"))]
 pub(crate) mod serve;
 mod size;
 pub(crate) mod time;
 pub(crate) mod values;
+#[cfg(feature = "draw")]
 pub(crate) mod view;
 
 use std::ffi::OsString;
@@ -31,20 +33,37 @@ pub(crate) use kymo_command::args::{Input, Selection, Threads, Work, parse_glob}
 pub(crate) use kymo_command::key;
 pub(crate) use kymo_command::symbols::SymbolArgs;
 
-/// The features that this program was built with, and without.
-macro_rules! version {
-    ($features:literal) => {
-        concat!(env!("CARGO_PKG_VERSION"), "\nfeatures: ", $features)
+/// Names a feature with whether this program was built with it, as a literal.
+macro_rules! feature {
+    ($macro:ident, $name:literal) => {
+        #[cfg(feature = $name)]
+        macro_rules! $macro {
+            () => {
+                concat!(" +", $name)
+            };
+        }
+        #[cfg(not(feature = $name))]
+        macro_rules! $macro {
+            () => {
+                concat!(" -", $name)
+            };
+        }
     };
 }
+feature!(arrow, "arrow");
+feature!(draw, "draw");
+feature!(serve, "serve");
+feature!(tls, "tls");
 
 /// What `--version` prints.
-const VERSION: &str = match (cfg!(feature = "arrow"), cfg!(feature = "tls")) {
-    (true, true) => version!("+arrow +tls"),
-    (true, false) => version!("+arrow -tls"),
-    (false, true) => version!("-arrow +tls"),
-    (false, false) => version!("-arrow -tls"),
-};
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\nfeatures:",
+    arrow!(),
+    draw!(),
+    serve!(),
+    tls!()
+);
 
 /// Reads, filters, merges and shows performance records.
 #[derive(Debug, Parser)]
@@ -122,8 +141,10 @@ pub(crate) fn command() -> clap::Command {
     Cli::command()
         .mut_subcommand("rrd", |rrd| {
             rrd.defer(|rrd| {
-                let commands = rrd::rrdtool_commands().chain([rrd::cgi_command()]);
-                rrd::Rrd::augment_args(rrd).subcommands(commands)
+                let rrd = rrd::Rrd::augment_args(rrd);
+                #[cfg(feature = "draw")]
+                let rrd = rrd.subcommands(rrd::rrdtool_commands().chain([rrd::cgi_command()]));
+                rrd
             })
         })
         .mut_subcommand("latency", |latency| {
@@ -152,7 +173,9 @@ pub(crate) fn command_for(words: &[OsString]) -> clap::Command {
 #[command(defer = true)]
 pub(crate) enum Command {
     Print(Print),
+    #[cfg(feature = "draw")]
     View(Box<view::View>),
+    #[cfg(feature = "draw")]
     Graph(Box<graph::Graph>),
     Convert(Box<convert::Convert>),
     Cut(Box<cut::Cut>),
@@ -172,7 +195,7 @@ pub(crate) enum Command {
     Machine(machine::Machine),
     Time(time::Time),
     Rrd(rrd::Rrd),
-    #[cfg(unix)]
+    #[cfg(all(unix, feature = "serve"))]
     Serve(Box<serve::Serve>),
     Completions(Completions),
     Man(Man),

@@ -13,7 +13,7 @@ use kymo_io::{Replace, STANDARD_INPUT, replace};
 
 use crate::args::group::{Grouping, SeriesArgs};
 use crate::outputs::refuse_file;
-use crate::rrd::rrdtool;
+use crate::rrd;
 use crate::terminal::Failure;
 
 /// What is asked for.
@@ -208,7 +208,7 @@ impl<'a> BreakdownArgs<'a> {
                 };
                 let target = match self.series.format {
                     Some(target) => target,
-                    None => rrdtool::default_format()
+                    None => rrd::default_format()
                         .map_err(|error| Failure::Usage(format!("error: {error}")))?,
                 };
                 let database = SeriesDatabase::new(seconds, None, target);

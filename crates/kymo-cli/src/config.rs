@@ -103,11 +103,21 @@ fn files() -> Result<Vec<Config>, String> {
         let text = match read(&path) {
             Ok(text) => text,
             Err(error) if given.is_none() && is_none(&path, error.kind()) => continue,
-            Err(error) => return Err(format!("'{}': {error}", path.display())),
+            Err(error) => {
+                let explained = kymo::explain::reading(&path, &error);
+                let hint = match (&explained.hint, given.is_some()) {
+                    (_, true) => {
+                        format!("{VARIABLE} names this file; if it is empty, none is read")
+                    }
+                    (Some(hint), false) => hint.clone(),
+                    (None, false) => format!("`{VARIABLE}= kymo ...` runs without it"),
+                };
+                return Err(format!("{}\nhint: {hint}", explained.problem));
+            }
         };
         let table = text.parse();
         let table =
-            table.map_err(|error: toml::de::Error| format!("'{}': {error}", path.display()))?;
+            table.map_err(|error: toml::de::Error| format!("`{}`: {error}", path.display()))?;
         files.push(Config { path, table });
     }
     Ok(files)
@@ -149,7 +159,7 @@ pub(crate) fn paths(name: &str) -> impl Iterator<Item = PathBuf> + use<'_> {
 
 impl Config {
     fn shown(&self) -> String {
-        format!("'{}'", self.path.display())
+        format!("`{}`", self.path.display())
     }
 
     fn problem(&self, problem: &str) -> String {
@@ -196,8 +206,13 @@ impl Config {
             let options = match value {
                 toml::Value::Table(options) => options,
                 _ => {
+                    let names = DEFAULTS.iter().map(|(name, _)| *name);
+                    let hint = match nearest(name, names) {
+                        Some(meant) => format!("\nhint: write `{meant}` below a line `[defaults]`"),
+                        None => String::new(),
+                    };
                     return Err(format!(
-                        "found `{name}`, expected a table such as `[defaults]`"
+                        "found `{name}`, expected a table such as `[defaults]`{hint}"
                     ));
                 }
             };

@@ -38,7 +38,7 @@ use crate::open::{
     whole_inputs,
 };
 use crate::print::csv;
-use crate::rrd::rrdtool;
+use crate::rrd::default_format;
 use crate::terminal::{Failure, Outcome, Terminal};
 
 use target::{
@@ -456,7 +456,7 @@ impl<'a> Job<'a> {
         };
         let target = match args.format {
             Some(target) => target,
-            None => rrdtool::default_format().map_err(|error| usage(&error.to_string()))?,
+            None => default_format().map_err(|error| usage(&error))?,
         };
         let options = rrd::RrdOptions {
             value,

@@ -1,9 +1,7 @@
 //! `kymo graph`.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -18,13 +16,13 @@ use kymo_graph::{
     Choice, ChoiceError, Databases, Look, Panel, Subject, Zone, are_databases, chart, overlaid,
     page, panel_picture, panels,
 };
-use kymo_io::{Replace, STANDARD_INPUT, replace};
+use kymo_io::STANDARD_INPUT;
 
 use crate::args::graph::{Graph, PictureFormat, Theme};
 use crate::index::cached;
 use crate::notices::Notices;
 use crate::open::{Wanted, inputs, report_opening_faults, total_bytes, warn_of_idle_patterns};
-use crate::outputs::{exists, refuse_file};
+use crate::outputs::{refuse_file, write_file};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Draws recordings.
@@ -264,27 +262,6 @@ fn write_to(
     };
     terminal.wrote(path, how);
     Ok(())
-}
-
-/// Writes a file as a whole. One that is there is overwritten only with `force`.
-pub(crate) fn write_file(
-    path: &Path,
-    force: bool,
-    mut write: impl FnMut(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), Failure> {
-    let write = |file: &mut File| {
-        let mut out = io::BufWriter::new(file);
-        write(&mut out)?;
-        out.flush()
-    };
-    let how = Replace {
-        keep: !force,
-        ..Replace::NEW
-    };
-    replace(path, how, write).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => exists(path),
-        _ => Failure::Usage(format!("error: cannot write `{}`: {error}", path.display())),
-    })
 }
 
 /// More graphs have no pictures in a page beside their values: they would be most of it.

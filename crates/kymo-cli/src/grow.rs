@@ -1,16 +1,21 @@
 //! Recordings as they grow: which files have changed, what was added, what was truncated.
 
+#[cfg(feature = "draw")]
+use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::Metadata;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+#[cfg(feature = "draw")]
+use std::time::SystemTime;
+use std::time::{Duration, Instant};
 
 use kymo::timeline::{Changes, Timeline};
 use kymo_ctf::trace::Directory;
 
 use crate::terminal::{Outcome, Terminal};
+#[cfg(feature = "draw")]
 use crate::view::remote;
 
 /// How often files are looked at.
@@ -138,9 +143,11 @@ impl<'t> Watcher<'t> {
 
 /// The files below some paths, each with what changes when it does: its size and when it was written, or of files of a
 /// server, their version.
+#[cfg(feature = "draw")]
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct FileStates(BTreeMap<PathBuf, (u64, Option<SystemTime>)>);
 
+#[cfg(feature = "draw")]
 impl FileStates {
     /// As they are now.
     pub(crate) fn of(paths: &[PathBuf]) -> Self {

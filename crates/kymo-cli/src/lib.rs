@@ -19,11 +19,13 @@ mod feed;
 mod files;
 mod follow;
 mod formats;
+#[cfg(feature = "draw")]
 mod graph;
 mod grow;
 mod index;
 mod links;
 mod machine;
+#[cfg(any(feature = "arrow", feature = "draw"))]
 mod notices;
 mod outputs;
 mod print;
@@ -32,10 +34,11 @@ mod receive;
 mod report;
 mod rrd;
 mod send;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "serve"))]
 mod serve;
 mod time;
 mod usage;
+#[cfg(feature = "draw")]
 mod view;
 mod views;
 
@@ -61,6 +64,7 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
     signals::fail_at_size_limit();
     #[cfg(target_os = "linux")]
     kymo_io::survive_truncation();
+<<<<<<< HEAD
     match rrd::export::conversion(&words) {
         Some(Ok(conversion)) => words = conversion,
         Some(Err(code)) => return code,
@@ -69,6 +73,11 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
                 return done;
             }
         }
+=======
+    #[cfg(feature = "draw")]
+    if let Some(done) = rrd::rrdtool::take(&words) {
+        return done;
+>>>>>>> release
     }
     let terminal = Terminal::new();
     if let Some(outcome) = complete::take(&words, &terminal) {
@@ -97,13 +106,15 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
         Err(error) => return ExitCode::from(usage::report(&error, &words, &terminal) as u8),
     };
     #[cfg(unix)]
-    if !matches!(cli.command, Command::Serve(_)) {
+    if !is_daemon(&cli.command) {
         signals::remove_temporaries();
     }
     let terminal = terminal.with_quiet(cli.quiet || is_quiet);
     let result = match cli.command {
         Command::Print(args) => print::run(&args, &terminal),
+        #[cfg(feature = "draw")]
         Command::View(args) => view::run(&args, &terminal),
+        #[cfg(feature = "draw")]
         Command::Graph(args) => graph::run(&args, &terminal),
         Command::Convert(args) => convert::run(&args, &terminal),
         Command::Cut(args) => cut::run(*args, &terminal),
@@ -122,7 +133,7 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
         Command::Diff(args) => diff::run(&args, &terminal),
         Command::Machine(args) => machine::run(&args.command, &terminal),
         Command::Time(args) => time::run(&args, &terminal),
-        #[cfg(unix)]
+        #[cfg(all(unix, feature = "serve"))]
         Command::Serve(args) => serve::run(&args, &terminal),
         Command::Rrd(args) => rrd::run(&args.command, &terminal),
         Command::Completions(args) => docs::completions(&args, &terminal),
@@ -133,4 +144,16 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
         outcome = Outcome::Damage;
     }
     ExitCode::from(outcome as u8)
+}
+
+/// Whether a command handles signals itself.
+#[cfg(unix)]
+fn is_daemon(command: &Command) -> bool {
+    #[cfg(feature = "serve")]
+    return matches!(command, Command::Serve(_));
+    #[cfg(not(feature = "serve"))]
+    {
+        let _ = command;
+        false
+    }
 }

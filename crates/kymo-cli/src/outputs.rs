@@ -1,8 +1,11 @@
 //! Files as output: what keeps them from being written, found before any work is done.
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
 
 use kymo::explain;
+use kymo_io::{Replace, replace};
 
 use crate::terminal::Failure;
 
@@ -32,4 +35,25 @@ pub(crate) fn exists(path: &Path) -> Failure {
     Failure::Usage(format!(
         "error: `{path}` already exists\nhint: `--force` overwrites it"
     ))
+}
+
+/// Writes a file as a whole. One that is there is overwritten only with `force`.
+pub(crate) fn write_file(
+    path: &Path,
+    force: bool,
+    mut write: impl FnMut(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let write = |file: &mut File| {
+        let mut out = io::BufWriter::new(file);
+        write(&mut out)?;
+        out.flush()
+    };
+    let how = Replace {
+        keep: !force,
+        ..Replace::NEW
+    };
+    replace(path, how, write).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => exists(path),
+        _ => Failure::Usage(format!("error: cannot write `{}`: {error}", path.display())),
+    })
 }

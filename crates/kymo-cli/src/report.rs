@@ -165,9 +165,10 @@ pub(crate) fn stats(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, 
 /// Decodes everything.
 pub(crate) fn check(args: &args::Check, terminal: &Terminal) -> Result<Outcome, Failure> {
     let inputs = whole_inputs(&args.input, args.work.strict, terminal)?;
-    let check = with_progress(terminal, &inputs, &args.work, |options| {
+    let mut check = with_progress(terminal, &inputs, &args.work, |options| {
         Check::new(&inputs.recordings, options)
     });
+    check.unreadable = inputs.unreadable as u64;
     let style = style(&inputs);
     let text = match args.json {
         true => check.to_json(),

@@ -99,6 +99,12 @@ fn explain(error: &clap::Error, words: &[OsString], command: &Called) -> Option<
                 (_, Some(subcommand)) => {
                     format!("`{subcommand}` has this option: write it behind `{subcommand}`")
                 }
+                _ if argument.parse::<f64>().is_ok() => {
+                    format!("a value that begins with `-` is written behind `=`, such as `--begin={argument}`")
+                }
+                _ if command.name == "kymo print" && ["-o", "--output"].contains(&&*argument) => {
+                    "`kymo print ... > FILE` writes text to a file, `kymo convert -o FILE` other formats".to_string()
+                }
                 _ if Path::new(&argument).exists() => {
                     format!("a file named like an option is written `./{argument}`")
                 }
@@ -108,6 +114,19 @@ fn explain(error: &clap::Error, words: &[OsString], command: &Called) -> Option<
         }
         ErrorKind::InvalidSubcommand => {
             let wrong = text(ContextKind::InvalidSubcommand)?;
+            let is_left_out = match (command.name.as_str(), wrong.as_str()) {
+                ("kymo", "serve") => cfg!(not(feature = "serve")),
+                ("kymo", "graph" | "view") => cfg!(not(feature = "draw")),
+                ("kymo rrd", _) => cfg!(not(feature = "draw")),
+                _ => false,
+            };
+            if is_left_out {
+                return Some((
+                    format!("this kymo was built without `{} {wrong}`", command.name),
+                    "`cargo install --path crates/kymo-cli` in the sources builds all commands"
+                        .to_string(),
+                ));
+            }
             let is_command = words.get(1).is_some_and(|word| *word == *wrong);
             // What rrdtool calls a command is one of `kymo rrd`.
             let group = group_with(&wrong).filter(|_| is_command);
@@ -165,6 +184,7 @@ fn explain(error: &clap::Error, words: &[OsString], command: &Called) -> Option<
                 .and_then(|rest| rest.strip_suffix('>'));
             let problem = match choices.filter(|choices| choices.contains('|')) {
                 Some(choices) => format!("one of `--{}` is required", choices.replace('|', "`, `")),
+                None if missing.contains("`, `") => format!("`{missing}` are missing"),
                 None => format!("`{missing}` is missing"),
             };
             (problem, usage)

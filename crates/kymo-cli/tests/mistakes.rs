@@ -78,7 +78,19 @@ fn write(cases: &[Case], shape: &str) -> String {
 /// Makes recordings, and files that are none.
 fn prepare(root: &Path) {
     copy(Path::new(TRACE), &root.join("trace"));
-    for directory in ["none", "rrds"] {
+    for (name, change) in [
+        ("without", None),
+        ("unfinished", Some(&[][..])),
+        ("overwritten", Some(&b"\x01\x02\x03\xff"[..])),
+    ] {
+        copy(Path::new(TRACE), &root.join(name));
+        let metadata = root.join(name).join("ust/uid/0/64-bit/metadata");
+        match change {
+            None => fs::remove_file(metadata).expect("a file"),
+            Some(content) => fs::write(metadata, content).expect("a file"),
+        }
+    }
+    for directory in ["none", "rrds", "perf"] {
         fs::create_dir(root.join(directory)).expect("a directory");
     }
     let gzip = |content: &[u8]| {
@@ -150,6 +162,9 @@ fn prepare(root: &Path) {
         ("noise.bin", b"\x01\x02\x03\xff\xfe\0\0".to_vec()),
         ("stream", b"\xc1\x1f\xfc\xc1\0\0\0\0".to_vec()),
         ("half.rrd", half),
+        ("perf/perf.data", b"PERFILE2h\0\0\0\0\0\0\0".to_vec()),
+        ("kymo.toml", b"color = \"never\"\n".to_vec()),
+        ("serve.toml", b"data = \"d\"\nrrdcachd = 1\n".to_vec()),
     ] {
         fs::write(root.join(name), content).expect("a file");
     }
@@ -166,6 +181,8 @@ fn prepare(root: &Path) {
         assert!(made.status.success(), "{line}: {made:?}");
     }
     fs::copy(root.join("load.rrd"), root.join("rrds/load.rrd")).expect("a copy");
+    let whole = fs::read(root.join("load.rrd")).expect("a database");
+    fs::write(root.join("cut.rrd"), &whole[..900]).expect("a file");
 }
 
 fn copy(from: &Path, to: &Path) {

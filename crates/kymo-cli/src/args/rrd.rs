@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, ArgGroup, Args, Subcommand, ValueHint};
+#[cfg(feature = "draw")]
+use clap::{Arg, ArgAction};
+use clap::{ArgGroup, Args, Subcommand, ValueHint};
 use kymo_machine::Machine;
 use kymo_rrd::file::convert::Target;
 
@@ -159,7 +161,7 @@ pub(crate) struct Repair {
     pub(crate) machine: Option<&'static Machine>,
 }
 
-pub(super) fn target(name: &str) -> Result<Target, String> {
+pub(crate) fn target(name: &str) -> Result<Target, String> {
     if name == "portable" {
         return Ok(Target::Portable);
     }
@@ -170,6 +172,7 @@ pub(super) fn target(name: &str) -> Result<Target, String> {
 
 /// The commands of rrdtool as parts of the help. They are read in rrdtool's own way, and not by
 /// what is made here.
+#[cfg(feature = "draw")]
 pub(crate) fn rrdtool_commands() -> impl Iterator<Item = clap::Command> {
     kymo_rrdtool::COMMANDS.iter().map(|command| {
         let mut examples = String::from("Examples:");
@@ -220,6 +223,7 @@ pub(crate) fn rrdtool_commands() -> impl Iterator<Item = clap::Command> {
 }
 
 /// `cgi` as a part of the help.
+#[cfg(feature = "draw")]
 pub(crate) fn cgi_command() -> clap::Command {
     clap::Command::new("cgi")
         .about("Make a page of a template in rrdcgi's language")

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Diff, terminal: &Terminal) -> Result<Outcome, Failure> 
             return Err(crate::outputs::exists(file));
         }
         let svg = flame::svg(args, [&a, &b], terminal)?;
-        crate::graph::write_file(file, args.force, |out| {
+        crate::outputs::write_file(file, args.force, |out| {
             std::io::Write::write_all(out, svg.as_bytes())
         })?;
     }

@@ -41,6 +41,60 @@ pub(super) fn hint(words: &[&[u8]], message: &str) -> Option<String> {
             _ => None,
         };
     }
+    if let Some(rest) = message.strip_prefix("writing '") {
+        let path = Path::new(rest.split_once("': ")?.0);
+        return explain::writing(path, &ErrorKind::NotFound.into())
+            .hint
+            .filter(|_| path.parent().is_some_and(|parent| !parent.exists()));
+    }
+    if message.starts_with('\'')
+        && (message.contains("the file has been cut off")
+            || message.contains("the file is damaged"))
+    {
+        let file = message[1..].split_once("': ")?.0;
+        return Some(format!(
+            "`kymo rrd check {file}` lists all damage, `kymo rrd repair {file} -o NEW.rrd` saves the rest"
+        ));
+    }
+    if words.first().is_some_and(|command| command == "restore") && is_database(file?) {
+        return Some(format!(
+            "`{}` is a database already: `restore` takes the XML that `dump` writes",
+            file?
+        ));
+    }
+    if message.contains("unparsable time") {
+        return Some(
+            "a time is a number of seconds since 1970, `now`, `end-1day`, `-6h`, `10:00` or `20261128 10:00`"
+                .to_string(),
+        );
+    }
+    if message.starts_with("Unable to connect to rrdcached") {
+        return Some(
+            "the address of the daemon is that of `--daemon`, or of RRDCACHED_ADDRESS in the environment: \
+             check that it runs and listens there"
+                .to_string(),
+        );
+    }
+    if message == "Not enough arguments" && words.first().is_some_and(|it| it.starts_with("update"))
+    {
+        return Some(
+            "an update is written FILE TIME:VALUE[:VALUE]..., such as load.rrd N:1.5".to_string(),
+        );
+    }
+    if message == "missing filename" || message.starts_with("can't make a graph without contents") {
+        return Some(
+            "a graph has a file and what is drawn: `kymo rrd graph day.png DEF:a=load.rrd:load:AVERAGE LINE:a`".to_string(),
+        );
+    }
+    if message == "no such RRA in this RRD" {
+        return Some(format!(
+            "archives are numbered from 0: `kymo rrd info {}` lists them as rra[0], rra[1]...",
+            file?
+        ));
+    }
+    if let Some(rest) = message.strip_prefix("unknown data source name '") {
+        return sources_hint(file?, Some(rest.trim_end_matches('\'')));
+    }
     if let Some(rest) = message.strip_prefix("invalid DS type specified (") {
         return Some(one_of(rest.trim_end_matches(')'), &TYPES, "types"));
     }
@@ -96,6 +150,14 @@ pub(super) fn hint(words: &[&[u8]], message: &str) -> Option<String> {
         );
     }
     None
+}
+
+/// Whether a file is a database, as its first bytes say.
+fn is_database(file: &str) -> bool {
+    let mut begin = [0; 4];
+    let read =
+        std::fs::File::open(file).and_then(|mut it| std::io::Read::read_exact(&mut it, &mut begin));
+    read.is_ok() && &begin == b"RRD\0"
 }
 
 /// What may have been meant, and all there is.

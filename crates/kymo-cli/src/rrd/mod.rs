@@ -4,8 +4,10 @@ mod check;
 mod convert;
 pub(crate) mod export;
 mod files;
+#[cfg(feature = "draw")]
 mod hints;
 mod plan;
+#[cfg(feature = "draw")]
 pub(crate) mod rrdtool;
 
 use std::fmt::Display;
@@ -15,8 +17,11 @@ use std::path::Path;
 
 use kymo::explain;
 use kymo_io::{Access, Bytes, Locking, Replace, replace};
+use kymo_machine::Machine;
+use kymo_rrd::file::convert::Target;
 
-use crate::args::rrd::Command;
+use crate::args::rrd::{Command, target};
+use crate::config;
 use crate::links::split;
 use crate::terminal::{Failure, Outcome, Terminal};
 
@@ -26,6 +31,22 @@ pub(crate) fn run(command: &Command, terminal: &Terminal) -> Result<Outcome, Fai
         Command::Convert(args) => convert::run(args, terminal),
         Command::Check(args) => check::check(args, terminal),
         Command::Repair(args) => check::repair(args, terminal),
+    }
+}
+
+/// The format of new databases if no command specifies it: that of the environment, of the configuration, or of this
+/// machine.
+pub(crate) fn default_format() -> Result<Target, String> {
+    let variable = std::env::var("KYMO_RRD_FORMAT").ok();
+    let format = match variable.filter(|value| !value.is_empty()) {
+        Some(format) => Some(("KYMO_RRD_FORMAT".to_owned(), format)),
+        None => config::rrd_format()?,
+    };
+    match format {
+        None => Ok(Target::Native(Machine::native())),
+        Some((place, format)) => {
+            target(&format).map_err(|error| format!("{place}: `{format}`: {error}"))
+        }
     }
 }
 

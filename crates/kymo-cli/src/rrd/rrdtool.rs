@@ -5,14 +5,11 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use kymo_rrd::file::convert::Target;
 use kymo_rrdtool::{
-    Defaults, Failure, Session, find, knows, locking_named, makes_databases, run, target, usage,
-    with_place,
+    Defaults, Failure, Session, find, knows, locking_named, makes_databases, run, usage, with_place,
 };
 
-use super::hints;
-use crate::config;
+use super::{default_format, hints};
 
 /// Does what the command line asks if it is one of rrdtool; `None` if not.
 ///
@@ -221,25 +218,9 @@ fn defaults(name: &OsStr) -> Result<Defaults, Failure> {
     };
     // What makes no databases need not know which.
     if makes_databases(bytes(name)) {
-        defaults.format = default_format()?;
+        defaults.format = default_format().map_err(Failure::Message)?;
     }
     Ok(defaults)
-}
-
-/// The format of new databases if no command specifies it.
-pub(crate) fn default_format() -> Result<Target, Failure> {
-    let variable = std::env::var("KYMO_RRD_FORMAT").ok();
-    let format = match variable.filter(|value| !value.is_empty()) {
-        Some(format) => Some(("KYMO_RRD_FORMAT".to_owned(), format)),
-        None => config::rrd_format().map_err(Failure::Message)?,
-    };
-    match format {
-        None => Ok(Defaults::default().format),
-        Some((place, format)) => {
-            let reported = |error| Failure::new(format!("{place}: {error}"));
-            target(format.as_bytes()).map_err(reported)
-        }
-    }
 }
 
 /// A word as bytes: exactly what was written, on Unix.

@@ -296,9 +296,25 @@ pub fn parse_secured(
             })
         }
         Err(error) => {
-            warnings.push(error);
+            warnings.push(not_text(&text, packetized.is_some()).unwrap_or(error));
             Err(MetadataError::new(name, text, warnings))
         }
+    }
+}
+
+/// What is wrong with metadata as a whole, if no language is to blame.
+fn not_text(text: &str, is_packetized: bool) -> Option<Diagnostic> {
+    let blank = |c: char| c.is_ascii_whitespace() || c == '\0' || c == '\u{feff}';
+    match text.trim_start_matches(blank).chars().next() {
+        None => Some(Diagnostic::error("the metadata is empty").with_help(
+            "programs write it when tracing ends or a session is stopped (`lttng stop`): copy the trace again after that",
+        )),
+        Some(first) if !is_packetized && (first == '\u{fffd}' || first.is_control() && first != '\u{1e}') => {
+            Some(Diagnostic::error("the metadata is neither text nor packets of it").with_help(
+                "the file was overwritten or damaged, or is of something else: copy it again from where it was recorded",
+            ))
+        }
+        Some(_) => None,
     }
 }
 

@@ -161,7 +161,7 @@ pub(super) fn join(
             warnings.push(Diagnostic::warning(format!(
                 "the last packet of the metadata is cut: {} of {content} bytes (at byte {at})",
                 rest.len()
-            )));
+            )).with_help("the trace may have been copied before its session was stopped, or not as a whole"));
         }
         at = at.saturating_add(packet);
     }

@@ -236,7 +236,7 @@ fn line_endpoints(
     })?;
     for endpoint in endpoints.into_iter().flatten() {
         if listen.endpoints().any(|it| it == endpoint) {
-            return Err(table.here(&format!("{endpoint}: it is specified twice")));
+            return Err(table.here(&format!("`{endpoint}` is specified twice")));
         }
         listen.add(endpoint);
     }
@@ -518,7 +518,7 @@ mod tests {
             ),
             (
                 "[graphite]\nlisten = ['a', 'tcp:a:2003']",
-                "line 2, column 1: `graphite`: tcp:a:2003: it is specified twice",
+                "line 2, column 1: `graphite`: `tcp:a:2003` is specified twice",
             ),
             (
                 "[statsd]\npercentiles = [100]",

@@ -1,5 +1,6 @@
 //! Sockets of a configuration.
 
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,7 +22,9 @@ impl Daemon {
         for (what, listen) in config.spoken() {
             for address in &listen.addresses {
                 if bound.iter().any(|(_, taken, _)| taken == address) {
-                    return Err(format!("{address}: it is specified twice"));
+                    return Err(format!(
+                        "`{address}` is specified twice\nhint: each protocol listens at an address of its own"
+                    ));
                 }
                 let there = self.bound.iter().find(|(_, taken, _)| taken == address);
                 let socket = match there {
@@ -55,8 +58,8 @@ impl Daemon {
     }
 
     fn bind_at(&self, what: &str, address: &Address, listen: &Listen) -> Result<Socket, String> {
-        let socket = Socket::bind(address, &listen.access)
-            .map_err(|error| format!("{address}: {}", reason(&error)))?;
+        let socket =
+            Socket::bind(address, &listen.access).map_err(|error| not_bound(address, &error))?;
         encrypt(&socket, listen).map_err(|problem| format!("{address}: {problem}"))?;
         (self.log)(Level::Info, &format!("{what} at {}", socket.name()));
         let asks = listen.token_file.is_some()
@@ -85,6 +88,36 @@ impl Daemon {
             .chain(bound.map(|(.., socket)| socket))
             .cloned()
             .collect()
+    }
+}
+
+/// Why nothing can listen at an address, and what to do.
+fn not_bound(address: &Address, error: &io::Error) -> String {
+    let hint = match (address, error.kind()) {
+        (Address::Unix(path), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            let directory = path.parent().unwrap_or(path).display();
+            format!("the directory `{directory}` does not exist: `mkdir -p {directory}` creates it")
+        }
+        (Address::Unix(path), ErrorKind::PermissionDenied) => {
+            let directory = path.parent().unwrap_or(path).display();
+            format!("`ls -ld {directory}` shows who may create files there")
+        }
+        (_, ErrorKind::AddrInUse) => "`ss -lntpx` shows which program listens there".to_owned(),
+        (Address::Tcp(..), ErrorKind::AddrNotAvailable) => {
+            "`ip address` lists the addresses of this machine".to_owned()
+        }
+        (Address::Tcp(_, port), ErrorKind::PermissionDenied) if *port < 1024 => {
+            "ports below 1024 need the capability CAP_NET_BIND_SERVICE".to_owned()
+        }
+        (Address::Tcp(..), _) => {
+            "an address is unix:PATH, HOST, HOST:PORT or [IPv6]:PORT".to_owned()
+        }
+        _ => String::new(),
+    };
+    let problem = format!("{address}: {}", reason(error));
+    match hint.is_empty() {
+        true => problem,
+        false => format!("{problem}\nhint: {hint}"),
     }
 }
 

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use foldhash::fast::FixedState;
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
-use kymo_io::{Shared, create_directories};
+use kymo_io::{Shared, create_directories, reason};
 use kymo_rrd::engine::Rrd;
 use kymo_rrd::model::SourceKind;
 
@@ -160,7 +160,14 @@ impl Store {
         let is_durable = options.journal.as_ref().is_some_and(|it| it.durable);
         let is_new = !options.base.is_dir();
         if is_new {
-            create_directories(&options.base, is_durable).map_err(at(&options.base))?;
+            create_directories(&options.base, is_durable).map_err(|error| {
+                let base = options.base.display();
+                let problem = format!(
+                    "cannot create `{base}`: {}\nhint: `--data` is the directory with the databases",
+                    reason(&error)
+                );
+                io::Error::new(error.kind(), problem)
+            })?;
             // It may be mistyped, or on a disk that is not mounted.
             let base = options.base.display();
             (options.log)(Level::Warning, &format!("`{base}` did not exist: created"));

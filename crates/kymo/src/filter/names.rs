@@ -108,8 +108,12 @@ pub(super) fn suggestion<'a>(
         ));
     }
     let known = known_names(classes.into_iter());
-    let known = nearest(wrong, known.iter().map(String::as_str))?;
-    Some(format!("there is a field `{known}`"))
+    let known = known.iter().map(String::as_str);
+    // What is written short: `cpu`, where the field is `cpu_id`.
+    let longer = |name: &&str| wrong.len() > 2 && name.starts_with(wrong);
+    let meant = nearest(wrong, known.clone());
+    let meant = meant.or_else(|| known.filter(longer).min_by_key(|name| name.len()))?;
+    Some(format!("there is a field `{meant}`"))
 }
 
 /// Whether an enumeration has a label.

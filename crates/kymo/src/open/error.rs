@@ -28,6 +28,8 @@ pub enum Error {
         path: PathBuf,
         /// Whether nothing at all is in it.
         is_empty: bool,
+        /// A file in it with records that kymo does not read as they are.
+        likely: Option<Box<(PathBuf, Foreign)>>,
     },
     /// A file that is not a recording.
     NotRecording {
@@ -74,7 +76,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable { path, error } => write!(f, "{}", explain::reading(path, error)),
-            Self::NothingFound { path, is_empty } => {
+            Self::NothingFound { path, is_empty, .. } => {
                 let why = match is_empty {
                     true => ": the directory is empty",
                     false => ", and neither do the directories below it",
@@ -111,6 +113,14 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unreadable { path, error } => explain::reading(path, error).hint,
+            Self::NothingFound {
+                likely: Some(likely),
+                ..
+            } => {
+                let (path, Foreign { what, hint }) = &**likely;
+                let what = what.unwrap_or_default();
+                Some(format!("`{}` is {what}: {hint}", path.display()))
+            }
             Self::NothingFound { .. } => Some(format!(
                 "in directories, kymo looks for CTF traces (a file named `{METADATA_NAME}`) and for files named {}; \
                  specify other files one by one",

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kymo_io::Compression;
 
@@ -255,6 +255,64 @@ fn recognize_in(bytes: &[u8], compression: Option<Compression>, path: &Path) -> 
     }
 }
 
+/// Kinds of files that hold records, in a form that another program makes readable.
+const RECORDS: [&str; 9] = [
+    "data of Linux perf",
+    "data of trace-cmd (ftrace)",
+    "a systemd journal",
+    "a data stream of a CTF trace without its metadata",
+    "a Whisper database (Graphite)",
+    "a recording of Java Flight Recorder",
+    "an execution trace of a Go program",
+    "XML of a database (`rrdtool dump`)",
+    "metadata of a CTF trace under another name",
+];
+
+/// The first file at or below a directory that holds records, among those that are looked at.
+pub(super) fn records_below(directory: &Path) -> Option<(PathBuf, Foreign)> {
+    /// Enough for a hint.
+    const LOOKED_AT: usize = 500;
+    let mut ahead = vec![directory.to_path_buf()];
+    let mut looked_at = 0;
+    while let Some(directory) = ahead.pop() {
+        let mut entries: Vec<_> = std::fs::read_dir(directory)
+            .ok()?
+            .flatten()
+            .take(LOOKED_AT)
+            .collect();
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            looked_at += 1;
+            if looked_at > LOOKED_AT {
+                return None;
+            }
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_dir() {
+                ahead.push(entry.path());
+            } else if kind.is_file()
+                && let Some(foreign) = records_in(&entry.path())
+            {
+                return Some((entry.path(), foreign));
+            }
+        }
+    }
+    None
+}
+
+/// What a file is, if it holds records.
+fn records_in(path: &Path) -> Option<Foreign> {
+    let mut begin = Vec::new();
+    let file = File::open(path).ok()?;
+    file.take(TEXT_BYTES as u64).read_to_end(&mut begin).ok()?;
+    let foreign = recognize_in(&begin, None, path);
+    foreign
+        .what
+        .is_some_and(|what| RECORDS.contains(&what))
+        .then_some(foreign)
+}
+
 /// What a device, pipe or socket is.
 pub(super) fn special() -> Foreign {
     Foreign {
@@ -331,6 +389,18 @@ mod tests {
         assert_eq!(what(b"\x7fELF"), Some("a program (ELF)"));
         let hint = recognize_in(b"PERFILE2", None, Path::new("a.data")).hint;
         assert!(hint.contains("-i a.data`"), "{hint}");
+    }
+
+    #[test]
+    fn every_kind_of_records_is_recognized() {
+        let known: Vec<_> = KNOWN.iter().map(|known| known.what).collect();
+        let others = [
+            "a Whisper database (Graphite)",
+            "XML of a database (`rrdtool dump`)",
+        ];
+        for what in RECORDS {
+            assert!(known.contains(&what) || others.contains(&what), "{what}");
+        }
     }
 
     #[test]

@@ -230,6 +230,10 @@ impl Search {
             false => Err(Error::NothingFound {
                 path: root.to_path_buf(),
                 is_empty: self.tree.list(root).is_ok_and(|entries| entries.is_empty()),
+                likely: match self.tree {
+                    Tree::Disk => foreign::records_below(root).map(Box::new),
+                    _ => None,
+                },
             }),
         }
     }

@@ -28,6 +28,8 @@ pub struct Check {
     pub faults: Vec<FaultReport>,
     /// How many faults there are beyond those listed.
     pub more_faults: u64,
+    /// Recordings that were asked for and could not be opened: whoever opened them sets it.
+    pub unreadable: u64,
 }
 
 /// What became of one chunk.
@@ -98,14 +100,14 @@ impl Check {
         }
     }
 
-    /// Whether there is no damage.
+    /// Whether there is no damage, and everything could be opened.
     pub fn is_good(&self) -> bool {
-        self.faults.is_empty()
+        self.faults.is_empty() && self.unreadable == 0
     }
 
     /// `{"result":"ok","events":N,"fields":N,"packets":N,"discarded_events":N,"discarded_packets":N,"faults":[...]}`
     /// with what was found ([`result`](Self::result)); where not all faults are listed,
-    /// `"more_faults":N` says how many are not.
+    /// `"more_faults":N` says how many are not, and `"unreadable":N` how many recordings could not be opened.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = begin_report();
         json.entry("result", self.result().as_bytes());
@@ -113,6 +115,9 @@ impl Check {
             json.entry(key, number);
         }
         write_faults(&mut json, &self.faults, self.more_faults);
+        if self.unreadable > 0 {
+            json.entry("unreadable", self.unreadable);
+        }
         json.end_object();
         json.finish()
     }
@@ -146,7 +151,15 @@ impl Check {
         let discarded = || self.discarded.text(|number| style.count(number));
         let lost =
             (!self.discarded.is_empty()).then(|| style.odd(&format!("lost: {}", discarded())));
-        let found: Vec<String> = damaged.into_iter().chain(lost).collect();
+        let unread = match self.unreadable {
+            0 => None,
+            1 => Some(style.bad("1 recording could not be read")),
+            more => Some(style.bad(&format!(
+                "{} recordings could not be read",
+                style.count(more)
+            ))),
+        };
+        let found: Vec<String> = unread.into_iter().chain(damaged).chain(lost).collect();
         text += &match &found[..] {
             [] => style.good("OK") + "\n",
             found => found.join("; ") + "\n",

@@ -13,7 +13,7 @@ const AGES: [(i64, &str); 6] = [
     (7 * 86_400, "in the last week"),
     (30 * 86_400, "in the last 30 days"),
     (365 * 86_400, "in the last year"),
-    (i64::MAX, "before that"),
+    (i64::MAX, "more than a year ago"),
 ];
 
 /// How many databases there are by machine, step, age and number of data sources, and how many could not be opened.
