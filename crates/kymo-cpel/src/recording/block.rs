@@ -134,10 +134,8 @@ impl<'a> LogCursor<'a> {
             free = room.next();
         }
         self.next = next + met;
-        match free {
-            None => None,
-            Some(_) => Some(false),
-        }
+        // Where nothing is free any more, there may be more events.
+        free.map(|_| false)
     }
 
     /// Finds wanted events until there is no room, or the walk ends: with whether there may be more events.
