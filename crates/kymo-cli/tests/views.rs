@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use kernel::{FIRST_TID, Sum, Truth};
+use kernel::{FIRST_TID, Sum, Truth, devices};
 use serde_json::Value;
 
 fn run(args: &[&str], trace: &Path) -> (i32, String, String) {
@@ -102,6 +102,10 @@ fn check(seed: u64) {
         expected(io),
         "seed {seed}"
     );
+    let futexes: Vec<Sum> = of(&["latency", "futex"], &["uaddr"])
+        .into_values()
+        .collect();
+    assert_eq!(futexes, [truth.calls["futex"]], "seed {seed}");
     let states = of(&["states", "threads"], &["prev_tid", "state"]);
     assert_eq!(states, pairs(&truth.states), "seed {seed}");
     let cpus = of(&["states", "cpus"], &["cpu_id", "next_tid"]);
@@ -158,6 +162,30 @@ fn the_example_is_the_kernel_of_seed_1() {
 #[test]
 fn views_report_what_the_kernel_did() {
     (1..=4).for_each(check);
+}
+
+#[test]
+fn views_report_what_devices_and_mutexes_did() {
+    for seed in 1..=4 {
+        let directory = tempfile::tempdir().expect("a directory");
+        let trace = directory.path().join("devices");
+        let truth = devices::trace(&trace, seed, 4000);
+        let views = [
+            ("softirqs-raised", "vec", &truth.raised),
+            ("softirqs", "vec", &truth.softirqs),
+            ("net", "payload.name", &truth.net),
+            ("timers", "function", &truth.timers),
+            ("mutex", "mutex", &truth.mutexes),
+        ];
+        for (view, by, truth) in views {
+            let report = json(&["latency", view, "--json"], &trace);
+            assert_eq!(
+                groups(&report, &[by]),
+                expected(truth),
+                "{view} of seed {seed}"
+            );
+        }
+    }
 }
 
 #[test]

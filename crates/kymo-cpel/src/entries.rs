@@ -23,17 +23,22 @@ impl Entry {
     #[inline(always)]
     pub fn read(bytes: &[u8; ENTRY_SIZE], order: ByteOrder) -> Self {
         // The order is asked for once, not for each number.
+        let [t0, t1, t2, t3, t4, t5, t6, t7, ..] = *bytes;
+        let time = [t0, t1, t2, t3, t4, t5, t6, t7];
         match order {
-            ByteOrder::Big => Self::from_words(bytes, u32::from_be_bytes),
-            ByteOrder::Little => Self::from_words(bytes, u32::from_le_bytes),
+            ByteOrder::Big => Self::from_words(u64::from_be_bytes(time), bytes, u32::from_be_bytes),
+            ByteOrder::Little => {
+                let time = u64::from_le_bytes(time).rotate_left(32);
+                Self::from_words(time, bytes, u32::from_le_bytes)
+            }
         }
     }
 
     #[inline(always)]
-    fn from_words(bytes: &[u8; ENTRY_SIZE], number: impl Fn([u8; 4]) -> u32) -> Self {
+    fn from_words(time: u64, bytes: &[u8; ENTRY_SIZE], number: impl Fn([u8; 4]) -> u32) -> Self {
         let word = |at: usize| number([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         Self {
-            time: u64::from(word(0)) << 32 | u64::from(word(4)),
+            time,
             track: word(8),
             code: word(12),
             datum: word(16),

@@ -1,4 +1,4 @@
-//! Event logs: what it costs to print and to count their events, beside a copy of their bytes and
+//! Event logs: what it costs to print, to count and to measure their events, beside a copy of their bytes and
 //! VPP's cpeldump.
 
 use std::hint::black_box;
@@ -40,6 +40,14 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     line("memcpy of the events", median(copies));
     let tasks = [
         ("kymo stats", vec!["stats", "--threads=1"]),
+        (
+            "kymo states",
+            vec!["states", "--threads=1", "--state-event=0"],
+        ),
+        (
+            "kymo profile",
+            vec!["profile", "--threads=1", "--enter=1", "--exit=2"],
+        ),
         (
             "kymo print cpeldump",
             vec!["print", "--threads=1", "--format=cpeldump"],

@@ -1,6 +1,8 @@
 //! A kernel that schedules threads on two processors, makes system calls, handles interrupts and disk requests, all of
 //! it made up from a seed; traced with the layouts of LTTng's kernel events. What it did is kept beside the trace.
 
+pub(crate) mod devices;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -208,18 +210,22 @@ pub(crate) fn trace(path: &Path, seed: u64, steps: usize) -> Truth {
     kernel.truth
 }
 
+/// splitmix64.
+fn below(random: &mut u64, most: u64) -> u64 {
+    *random = random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut x = *random;
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (x ^ (x >> 31)) % most
+}
+
 fn tid(thread: Option<usize>) -> i64 {
     thread.map_or(0, |thread| FIRST_TID as i64 + thread as i64)
 }
 
 impl Kernel {
-    /// splitmix64.
     fn below(&mut self, most: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.random;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (x ^ (x >> 31)) % most
+        below(&mut self.random, most)
     }
 
     fn write(

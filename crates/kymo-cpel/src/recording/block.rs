@@ -1,6 +1,8 @@
 //! Walks over many events of a log in one loop.
 
-use kymo_model::{BlockQuery, Event, EventBlock, EventMark, EventOrder, EventVisitor, Fault};
+use kymo_model::{
+    BlockQuery, Event, EventBlock, EventMark, EventOrder, EventVisitor, Fault, Interest,
+};
 use kymo_time::Timestamp;
 
 use super::cursor::LogCursor;
@@ -9,14 +11,27 @@ use crate::entries::{ENTRY_SIZE, Entry};
 /// Number of rows that are put in place at once.
 const ROOM: usize = 128;
 
+/// Codes below it are looked up in an array that knows what is wanted.
+const SMALL: usize = 256;
+/// Stands for a class that is not wanted.
+const UNWANTED: u32 = u32::MAX;
+
 /// Where a wanted event lies.
 #[derive(Clone, Copy, Default)]
 struct Wanted {
-    /// Its place in the order of time.
-    place: usize,
-    /// Its position in the section.
-    position: usize,
+    ticks: u64,
+    /// Its number in the chunk.
+    number: u32,
+    /// Its position from the byte on that places count from.
+    position: u32,
     class: u32,
+}
+
+/// The classes of events that are wanted.
+struct Codes<'q> {
+    query: &'q BlockQuery<'q>,
+    /// By code, its class or [`UNWANTED`].
+    small: [u32; SMALL],
 }
 
 impl<'a> LogCursor<'a> {
@@ -32,13 +47,23 @@ impl<'a> LogCursor<'a> {
         let begin = self.next;
         let mut room = [Wanted::default(); ROOM];
         let mut left = most;
+        let is_visited = |of: &Interest| of.is_wanted && of.is_visited;
+        // In the order of the file and without a look at times and fields, codes are all that has to be looked at.
+        let is_simple = self.log.order.is_none()
+            && query.numbers == (0..u64::MAX)
+            && query.window == (Timestamp::MIN, Timestamp::MAX)
+            && !query.interests.iter().any(is_visited);
+        let codes = is_simple.then(|| self.codes(query));
         let walked = loop {
             if left == 0 {
                 break Ok(true);
             }
             let room = &mut room[..ROOM.min(left)];
             let mut filled = 0;
-            let walked = self.fill(query, room, &mut filled, &mut block.at, visitor);
+            let walked = match &codes {
+                Some(codes) => Ok(self.fill_simply(codes, room, &mut filled)),
+                None => self.fill(query, room, &mut filled, &mut block.at, visitor),
+            };
             left -= filled;
             self.append(&room[..filled], block);
             match walked {
@@ -49,6 +74,68 @@ impl<'a> LogCursor<'a> {
         };
         self.note_order(begin, &mut block.order);
         walked
+    }
+
+    /// What is wanted of small codes.
+    fn codes<'q>(&self, query: &'q BlockQuery<'q>) -> Codes<'q> {
+        let mut codes = Codes {
+            query,
+            small: [UNWANTED; SMALL],
+        };
+        for (small, code) in codes.small.iter_mut().zip(0..) {
+            *small = self.wanted_class(query, code);
+        }
+        codes
+    }
+
+    /// The class of a code, or [`UNWANTED`].
+    fn wanted_class(&self, query: &BlockQuery<'_>, code: u32) -> u32 {
+        let class = self.class_of(code);
+        match query.interests.get(class) {
+            Some(interest) if interest.is_wanted => class as u32,
+            _ => UNWANTED,
+        }
+    }
+
+    /// The same as [`fill`](Self::fill), where nothing but the codes of events decides which are wanted.
+    #[inline]
+    fn fill_simply(
+        &mut self,
+        codes: &Codes<'_>,
+        room: &mut [Wanted],
+        filled: &mut usize,
+    ) -> Option<bool> {
+        let (first, next) = (self.first, self.next);
+        let entries = self.entries.slice(next, self.end.saturating_sub(next));
+        let mut met = 0;
+        let mut room = room.iter_mut();
+        let mut free = room.next();
+        for entry in entries.iter() {
+            let Some(to) = &mut free else {
+                break;
+            };
+            met += 1;
+            let class = match codes.small.get(entry.code as usize) {
+                Some(&class) => class,
+                None => self.wanted_class(codes.query, entry.code),
+            };
+            if class == UNWANTED {
+                continue;
+            }
+            // A chunk has fewer events than 32 bits count.
+            let number = (next - first + met - 1) as u32;
+            **to = Wanted {
+                ticks: entry.time,
+                number,
+                position: number,
+                class,
+            };
+            *filled += 1;
+            free = room.next();
+        }
+        self.next = next + met;
+        // Where nothing is free any more, there may be more events.
+        free.map(|_| false)
     }
 
     /// Finds wanted events until there is no room, or the walk ends: with whether there may be more events.
@@ -63,8 +150,7 @@ impl<'a> LogCursor<'a> {
     ) -> Result<Option<bool>, Fault> {
         let is_all =
             query.numbers == (0..u64::MAX) && query.window == (Timestamp::MIN, Timestamp::MAX);
-        let (entries, codes, log) = (self.entries, &self.of.definitions.event_at, self.log);
-        let other = self.of.classes.len().saturating_sub(1);
+        let (entries, log) = (self.entries, self.log);
         let (first, end) = (self.first, self.end);
         let mut next = self.next;
         let result = loop {
@@ -80,7 +166,7 @@ impl<'a> LogCursor<'a> {
             let Some((position, entry)) = found.and_then(|at| Some((at, entries.get(at)?))) else {
                 break Ok(Some(false));
             };
-            let class = codes.get(entry.code).map_or(other, |class| class as usize);
+            let class = self.class_of(entry.code);
             let interest = query.interests.get(class);
             let Some(interest) = interest.filter(|interest| interest.is_wanted) else {
                 continue;
@@ -101,8 +187,10 @@ impl<'a> LogCursor<'a> {
                 }
             };
             room[*filled] = Wanted {
-                place,
-                position,
+                ticks: entry.time,
+                number: (place - first) as u32,
+                // Files count their events with 32 bits.
+                position: (position - self.first_position) as u32,
                 class: class as u32,
             };
             *filled += 1;
@@ -122,23 +210,18 @@ impl<'a> LogCursor<'a> {
 
     /// Appends events to a block.
     fn append(&self, wanted: &[Wanted], block: &mut EventBlock) {
-        let (entries, place) = (self.entries, self.log.place);
-        let time = |of: &Wanted| entries.get(of.position).map_or(0, |entry| entry.time);
-        let first = block.ticks.len();
-        block.ticks.extend(wanted.iter().map(time));
-        let ticks = &block.ticks[first..];
-        let nanos = |&ticks: &u64| match place.timestamp(ticks) {
+        let place = self.log.place;
+        let nanos = |of: &Wanted| match place.timestamp(of.ticks) {
             Some(time) => time.as_nanos(),
             None => EventBlock::NO_TIME,
         };
-        block.times.extend(ticks.iter().map(nanos));
-        let number = |of: &Wanted| (of.place - self.first) as u64;
+        block.ticks.extend(wanted.iter().map(|of| of.ticks));
+        block.times.extend(wanted.iter().map(nanos));
         block.classes.extend(wanted.iter().map(|of| of.class));
+        let number = |of: &Wanted| u64::from(of.number);
         block.numbers.extend(wanted.iter().map(number));
-        let bases = wanted
-            .iter()
-            .map(|of| (of.position - self.first_position) * ENTRY_SIZE);
-        block.bases.extend(bases);
+        let base = |of: &Wanted| of.position as usize * ENTRY_SIZE;
+        block.bases.extend(wanted.iter().map(base));
     }
 
     /// Adds the events from a place on that were met. They are in the order of time, so that the first and the last of

@@ -55,16 +55,22 @@ impl<'a> LogCursor<'a> {
         }
     }
 
+    /// The class of a code. Codes beyond those that have classes are of the last one.
+    #[inline]
+    pub(super) fn class_of(&self, code: u32) -> usize {
+        let class = self.of.definitions.event_at.get(code);
+        class.map_or(self.of.classes.len().saturating_sub(1), |class| {
+            class as usize
+        })
+    }
+
     /// The event at a place in the order of time.
     #[inline]
     pub(super) fn event(&self, place: usize, entry: Entry) -> LogEvent<'_, 'a> {
-        // Codes beyond those that have classes are of the last one.
-        let class = self.of.definitions.event_at.get(entry.code);
-        let class = class.map_or(self.of.classes.len() - 1, |class| class as usize);
         LogEvent {
             of: self,
             entry,
-            class,
+            class: self.class_of(entry.code),
             number: (place - self.first) as u64,
         }
     }

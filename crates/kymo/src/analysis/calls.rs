@@ -5,10 +5,10 @@ use std::hash::BuildHasher;
 use kymo_model::Recording;
 
 use super::events::{Error, EventPattern};
-use super::run::{BEGINS, ENDS, Occurrence, Role};
+use super::run::{BEGINS, ENDS, Occurrence, PlainEvent, Role};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, name_of};
-use crate::tracks::{Fields, Interner, Key, RowKey, SliceKeys};
+use crate::tracks::{Fields, Interner, Key, OTHERS, RowKey, SliceKeys};
 
 /// Calls that are open on one track; those within are left out.
 pub(super) const MOST_DEPTH: usize = 1024;
@@ -58,7 +58,12 @@ pub(super) struct CallKeys {
     /// The key of each class if keys are not values; by recording and class.
     of_class: Option<Vec<Vec<u32>>>,
     interned: Interner<Key>,
+    /// Keys that are one number, by a hash of it, as they were met last: each with its number here.
+    recent: Vec<(u64, u32)>,
 }
+
+/// Binary digits of the hash by which recent keys are found.
+const RECENT_BITS: u32 = 10;
 
 impl CallKeys {
     /// Makes the names of classes the keys.
@@ -102,6 +107,44 @@ impl CallKeys {
     pub(super) fn left(&mut self, key: RowKey<'_>) -> Option<u32> {
         let has_key = self.of_class.is_none() && !key.is_missing();
         has_key.then(|| self.number(key))
+    }
+
+    /// The number of the key of an event that has one number, or nothing, as its key.
+    #[inline]
+    fn plain(&mut self, event: &PlainEvent<'_>) -> u32 {
+        let Some(value) = event.number else {
+            return self.number(event.key);
+        };
+        // The digits of a product with an odd number that has many of them depend on all digits of the value.
+        let place = value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - RECENT_BITS);
+        match self.recent.get(place as usize) {
+            Some(&(known, number)) if known == value && number != OTHERS => number,
+            _ => self.find_plain(value, place as usize, event.key),
+        }
+    }
+
+    #[inline(never)]
+    fn find_plain(&mut self, value: u64, place: usize, key: RowKey<'_>) -> u32 {
+        let number = self.number(key);
+        self.recent.resize(1 << RECENT_BITS, (0, OTHERS));
+        self.recent[place] = (value, number);
+        number
+    }
+
+    /// The key of the call that a plain event enters.
+    #[inline]
+    pub(super) fn plain_entered(&mut self, event: &PlainEvent<'_>) -> u32 {
+        match &self.of_class {
+            Some(keys) => keys[event.recording][event.class],
+            None => self.plain(event),
+        }
+    }
+
+    /// The key of the call that a plain event leaves; `None` if it is the innermost one.
+    #[inline]
+    pub(super) fn plain_left(&mut self, event: &PlainEvent<'_>) -> Option<u32> {
+        let has_key = self.of_class.is_none() && event.number.is_some();
+        has_key.then(|| self.plain(event))
     }
 
     /// A key as text.

@@ -14,12 +14,12 @@ use super::feed::{Feed, Whole};
 use super::histogram::Histogram;
 use super::measured::{Measured, MeasuredQuestion, run_measured};
 use super::moments::Moments;
-use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, Role, SEEN};
+use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, PlainEvent, Role, SEEN};
 use super::tracks::TrackBy;
 use crate::AnyRecording;
 use crate::filter::FieldNames;
 use crate::pipeline::Select;
-use crate::tracks::{OTHERS, OpenSlices, RowKey, TrackTable};
+use crate::tracks::{OTHERS, OpenSlices, TrackTable};
 
 /// Which events are calls.
 #[derive(Clone, Debug)]
@@ -189,7 +189,7 @@ impl<'w> Work<'w> {
             self.ends.pop();
             self.last = self.last.max(end);
             let now = self.time_of(track, end);
-            self.exit(track, RowKey::default(), now, end);
+            self.exit(track, None, now, end);
         }
     }
 
@@ -214,21 +214,40 @@ impl<'w> Work<'w> {
         ran.saturating_add(time.saturating_sub(since))
     }
 
+    /// An event comes. Returns its time in that of its track.
+    #[inline]
+    fn meet(&mut self, track: u32, time: i64) -> i64 {
+        // What ended before is of earlier intervals.
+        self.end_until(time);
+        self.breakdown.now(time);
+        self.first.get_or_insert(time);
+        self.last = self.last.max(time);
+        self.time_of(track, time)
+    }
+
     fn enter(&mut self, event: &Occurrence<'_>, now: i64) {
+        let key = self.keys.entered(event);
+        let group = self.breakdown.group(event);
+        self.begin(event.track, key, group, event.time, now);
+    }
+
+    /// A call begins: at `since`, which is `now` in the time of its track.
+    #[inline]
+    fn begin(&mut self, track: u32, key: u32, group: u32, since: i64, now: i64) {
         let frame = Frame {
-            key: self.keys.entered(event),
-            group: self.breakdown.group(event),
-            since: event.time,
+            key,
+            group,
+            since,
             begin: now,
             inner: 0,
             same_key: 0,
         };
-        let is_kept = self.open.begin(event.track, frame);
+        let is_kept = self.open.begin(track, frame);
         self.too_deep += u64::from(!is_kept);
     }
 
-    fn exit(&mut self, track: u32, key: RowKey<'_>, now: i64, end: i64) {
-        let wanted = self.keys.left(key);
+    /// The innermost call of a key ends, or the innermost one.
+    fn exit(&mut self, track: u32, wanted: Option<u32>, now: i64, end: i64) {
         if self.open.end_dropped(track) {
             return;
         }
@@ -340,17 +359,13 @@ impl<'w> Measured<'w> for Work<'w> {
 impl Analysis for Work<'_> {
     #[inline]
     fn event(&mut self, event: &Occurrence<'_>) {
-        // What ended before is of earlier intervals.
-        self.end_until(event.time);
-        self.breakdown.now(event.time);
-        self.first.get_or_insert(event.time);
-        self.last = self.last.max(event.time);
-        let now = self.time_of(event.track, event.time);
+        let now = self.meet(event.track, event.time);
         match event.role {
             BEGINS => self.enter(event, now),
             ENDS => {
                 self.breakdown.ending(event);
-                self.exit(event.track, event.end_key, now, event.time);
+                let wanted = self.keys.left(event.end_key);
+                self.exit(event.track, wanted, now, event.time);
             }
             _ => {}
         }
@@ -362,6 +377,27 @@ impl Analysis for Work<'_> {
             self.enter(event, now);
             let end = event.time.saturating_add_unsigned(nanos);
             self.ends.push(Reverse((end, event.track)));
+        }
+    }
+
+    fn takes_plain(&self) -> bool {
+        !self.breakdown.is_on()
+    }
+
+    #[inline]
+    fn plain(&mut self, event: &PlainEvent<'_>) {
+        let (track, time) = (event.track, event.time);
+        let now = self.meet(track, time);
+        match event.role {
+            BEGINS => {
+                let key = self.keys.plain_entered(event);
+                self.begin(track, key, 0, time, now);
+            }
+            ENDS => {
+                let wanted = self.keys.plain_left(event);
+                self.exit(track, wanted, now, time);
+            }
+            _ => {}
         }
     }
 

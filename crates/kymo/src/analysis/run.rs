@@ -4,6 +4,7 @@
 //! Threads decode the columns that tracks and keys need; the [pipeline](crate::pipeline) merges the
 //! rows.
 
+mod plain;
 mod sequencer;
 
 use std::ops::Range;
@@ -24,6 +25,7 @@ use crate::tracks::{
     TrackTable,
 };
 
+pub(super) use plain::PlainEvent;
 use sequencer::{Faults, Narrowed, Sequencer};
 
 /// How an analysis is made.
@@ -109,6 +111,14 @@ impl<'k> Occurrence<'k> {
 /// Gets the events in order of time.
 pub(super) trait Analysis {
     fn event(&mut self, event: &Occurrence<'_>);
+
+    /// Whether events may be [plain](Self::plain).
+    fn takes_plain(&self) -> bool {
+        false
+    }
+
+    /// An event of which times, tracks and keys are all that matters, in place of [`event`](Self::event).
+    fn plain(&mut self, _event: &PlainEvent<'_>) {}
 
     /// All events before this time have come.
     fn reached(&mut self, _time: i64) {}

@@ -9,7 +9,7 @@ use super::feed::{Feed, Whole};
 use super::measured::{Measured, MeasuredQuestion, run_measured};
 use super::moments::Moments;
 use super::pending::Pending;
-use super::run::{Analysis, BEGINS, Coverage, Occurrence, Options};
+use super::run::{Analysis, BEGINS, Coverage, Occurrence, Options, PlainEvent};
 use super::text::{Summary, duration, in_unit, percent, some_in_unit, track_json, unit_of};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
@@ -161,6 +161,25 @@ impl<'w, 'f> Work<'w, 'f> {
             backwards: 0,
         }
     }
+
+    /// Charges the time of a state that ends. Returns it with its length; `None` if it ends before it begins.
+    #[inline]
+    fn end(&mut self, before: (i64, u32, u32), time: i64) -> Option<Span> {
+        let (begin, track, group) = before;
+        if time < begin {
+            self.backwards += 1;
+            return None;
+        }
+        let nanos = time.abs_diff(begin);
+        super::slot(&mut self.times, &mut self.others, track).add(nanos);
+        Some(Span {
+            group,
+            nanos,
+            begin,
+            end: time,
+            track,
+        })
+    }
 }
 
 impl<'w> Measured<'w> for Work<'w, '_> {
@@ -178,24 +197,28 @@ impl Analysis for Work<'_, '_> {
             true => self.only.replace(now),
             false => self.open.insert(event.begin_key.key(), now),
         };
-        let Some((begin, track, group)) = before else {
+        let Some(span) = before.and_then(|before| self.end(before, event.time)) else {
             return;
         };
-        if event.time < begin {
-            self.backwards += 1;
-            return;
-        }
-        let nanos = event.time.abs_diff(begin);
-        super::slot(&mut self.times, &mut self.others, track).add(nanos);
-        self.breakdown.add(Span {
-            group,
-            nanos,
-            begin,
-            end: event.time,
-            track,
-        });
+        self.breakdown.add(span);
         if let Some(spans) = &mut self.spans {
-            spans.take(begin, event.time, track, event.begin_key.key());
+            spans.take(span.begin, span.end, span.track, event.begin_key.key());
+        }
+    }
+
+    fn takes_plain(&self) -> bool {
+        self.spans.is_none() && !self.breakdown.is_on()
+    }
+
+    #[inline]
+    fn plain(&mut self, event: &PlainEvent<'_>) {
+        let now = (event.time, event.track, 0);
+        let before = match event.number {
+            None => self.only.replace(now),
+            Some(number) => self.open.insert(Key::Uint(number), now),
+        };
+        if let Some(before) = before {
+            self.end(before, event.time);
         }
     }
 

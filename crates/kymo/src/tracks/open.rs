@@ -57,6 +57,7 @@ impl<T> OpenSlices<T> {
         }
     }
 
+    #[inline]
     fn track(&mut self, track: u32) -> &mut OpenTrack<T> {
         if track == OTHERS {
             return &mut self.others;
@@ -69,6 +70,7 @@ impl<T> OpenSlices<T> {
     }
 
     /// Begins a slice. Returns whether it is kept: not if too many are open, or the one around it was dropped.
+    #[inline]
     pub(crate) fn begin(&mut self, track: u32, slice: T) -> bool {
         let (is_full, most) = (self.open >= self.most, self.most_on_track);
         let track = self.track(track);
@@ -108,6 +110,7 @@ impl<T> OpenSlices<T> {
     }
 
     /// Ends the innermost slice if it was dropped. Returns whether it was.
+    #[inline]
     pub(crate) fn end_dropped(&mut self, track: u32) -> bool {
         let dropped = &mut self.track(track).dropped;
         let is_dropped = *dropped > 0;
@@ -116,6 +119,7 @@ impl<T> OpenSlices<T> {
     }
 
     /// Takes the innermost of the slices that were kept.
+    #[inline]
     pub(crate) fn pop(&mut self, track: u32) -> Option<T> {
         let slice = self.track(track).open.pop();
         self.open -= usize::from(slice.is_some());
@@ -123,6 +127,7 @@ impl<T> OpenSlices<T> {
     }
 
     /// The slices of a track that were kept, outermost first.
+    #[inline]
     pub(crate) fn on(&mut self, track: u32) -> &mut [T] {
         &mut self.track(track).open
     }

@@ -106,6 +106,13 @@ pub(crate) struct StreamTracks<'t> {
 }
 
 impl StreamTracks<'_> {
+    /// The own track of a number, if nothing else distinguishes it and it was met before.
+    #[inline]
+    pub(crate) fn small(&self, number: u64) -> Option<u32> {
+        let known = self.small.get(usize::try_from(number).ok()?);
+        known.copied().filter(|&track| track != OTHERS)
+    }
+
     /// The track of a row.
     #[inline]
     pub(crate) fn number(&mut self, source: &TrackSource, values: Values<'_>) -> u32 {

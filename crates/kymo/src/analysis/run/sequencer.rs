@@ -111,11 +111,14 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
 
     fn rows(
         &mut self,
-        run: RowRun<'_>,
+        mut run: RowRun<'_>,
         of: &[AnyRecording],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
+        if self.plain_rows(&mut run) {
+            return self.analysis.after(self.tracks, of);
+        }
         let (recording, stream) = (run.recording, run.stream);
         let classes = self.plan.classes(recording);
         let extras = &self.extras[recording];

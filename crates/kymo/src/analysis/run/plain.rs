@@ -1,0 +1,271 @@
+//! Rows of which an analysis needs no more than times, tracks and keys that are one number: they are handed over without
+//! asking for anything else, in a loop over their columns.
+
+use kymo_model::Column;
+use kymo_model::batch::ColumnData;
+
+use super::sequencer::Sequencer;
+use super::{Analysis, BEGINS, ClassExtra, ENDS, Role, SEEN, cut};
+use crate::pipeline::{NO_TIME, RowRun, Values};
+use crate::tracks::{ClassTracks, Edge, FieldColumns, RowKey, TrackSource};
+
+/// Shorter runs are not worth a look at their columns.
+const LEAST_ROWS: usize = 32;
+
+/// An event, as an analysis sees it that needs nothing else.
+#[derive(Clone, Copy)]
+pub(in crate::analysis) struct PlainEvent<'k> {
+    pub(in crate::analysis) recording: usize,
+    pub(in crate::analysis) class: usize,
+    pub(in crate::analysis) role: Role,
+    /// Nanoseconds on the common line.
+    pub(in crate::analysis) time: i64,
+    /// Number of its track.
+    pub(in crate::analysis) track: u32,
+    /// Its key, if it is one number; `None` if there is no key.
+    pub(in crate::analysis) number: Option<u64>,
+    /// The key where it lies.
+    pub(in crate::analysis) key: RowKey<'k>,
+}
+
+/// A column of unsigned numbers, all of which are there.
+#[derive(Clone, Copy)]
+enum NumberColumn<'c> {
+    Bits8(&'c [u8]),
+    Bits16(&'c [u16]),
+    Bits32(&'c [u32]),
+    Bits64(&'c [u64]),
+}
+
+impl<'c> NumberColumn<'c> {
+    fn new(column: &'c Column) -> Option<Self> {
+        match (&column.data, &column.validity) {
+            (ColumnData::Uint8(values), None) => Some(Self::Bits8(values)),
+            (ColumnData::Uint16(values), None) => Some(Self::Bits16(values)),
+            (ColumnData::Uint32(values), None) => Some(Self::Bits32(values)),
+            (ColumnData::Uint64(values), None) => Some(Self::Bits64(values)),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn get(self, row: usize) -> u64 {
+        match self {
+            Self::Bits8(values) => values[row].into(),
+            Self::Bits16(values) => values[row].into(),
+            Self::Bits32(values) => values[row].into(),
+            Self::Bits64(values) => values[row],
+        }
+    }
+}
+
+/// The rows of a class.
+struct PlainClass<'c> {
+    role: Role,
+    source: &'c TrackSource,
+    /// The numbers of their tracks; `None` if they are on that of the stream.
+    tracks: Option<NumberColumn<'c>>,
+    key: &'c [std::ops::Range<usize>],
+    numbers: Option<NumberColumn<'c>>,
+    columns: &'c [Column],
+    /// Rows that were handed over.
+    taken: usize,
+}
+
+impl<'c> PlainClass<'c> {
+    /// `None` if more has to be known of its rows.
+    fn new(
+        class: &'c ClassTracks,
+        extra: &ClassExtra,
+        columns: &'c [Column],
+        taken: usize,
+    ) -> Option<Self> {
+        if class.duration.is_some() || !class.flows.is_empty() || !class.counters.is_empty() {
+            return None;
+        }
+        if !extra.by.is_empty() {
+            return None;
+        }
+        let number = |fields: &FieldColumns| match &**fields {
+            [column] if column.len() == 1 => NumberColumn::new(columns.get(column.start)?),
+            _ => None,
+        };
+        let tracks = match &class.track {
+            TrackSource::Stream => None,
+            TrackSource::Own(fields) => Some(number(fields)?),
+            TrackSource::Fields(_) => return None,
+        };
+        let (role, edge): (Role, Option<&'c Edge>) = match (&class.begins, &class.ends) {
+            (Some(edge), None) => (BEGINS, Some(edge)),
+            (None, Some(edge)) => (ENDS, Some(edge)),
+            (None, None) => (SEEN, None),
+            (Some(_), Some(_)) => return None,
+        };
+        let key = edge.map_or(&[][..], |edge| &edge.key);
+        let numbers = match edge {
+            Some(edge) if !edge.key.is_empty() => Some(number(&edge.key)?),
+            _ => None,
+        };
+        Some(Self {
+            role,
+            source: &class.track,
+            tracks,
+            key,
+            numbers,
+            columns,
+            taken,
+        })
+    }
+}
+
+impl<A: Analysis> Sequencer<'_, A> {
+    /// Hands over the rows of a run. `false`, with nothing done, if more has to be known of them.
+    pub(super) fn plain_rows(&mut self, run: &mut RowRun<'_>) -> bool {
+        if run.entries.len() < LEAST_ROWS || self.running.is_some() || !self.analysis.takes_plain()
+        {
+            return false;
+        }
+        let (recording, stream) = (run.recording, run.stream);
+        let extras = &self.extras[recording];
+        let mut classes: Vec<Option<PlainClass<'_>>> = Vec::with_capacity(extras.len());
+        let known = self.plan.classes(recording).iter().zip(extras);
+        for (class, (meaning, extra)) in known.enumerate() {
+            let of = match (meaning, extra) {
+                (Some(meaning), Some(extra)) => {
+                    let columns = run.columns(class);
+                    // A class without rows in the batch may be without columns.
+                    let of = PlainClass::new(meaning, extra, columns, run.classes[class].taken);
+                    if of.is_none() && !columns.is_empty() {
+                        return false;
+                    }
+                    of
+                }
+                _ => None,
+            };
+            classes.push(of);
+        }
+        let entries = run.entries;
+        // A class that is looked at and has rows, but no columns, is none of the simple ones.
+        let is_known = |class: &u32| classes[*class as usize].is_some();
+        if !entries.classes.iter().all(is_known) {
+            return false;
+        }
+        self.events += entries.len() as u64;
+        let step = self.resolution;
+        let mut tracks = self.tracks.of_stream(recording, stream);
+        for (&time, &class) in entries.times.iter().zip(entries.classes) {
+            let class = class as usize;
+            let Some(of) = &mut classes[class] else {
+                continue;
+            };
+            let row = of.taken;
+            of.taken += 1;
+            if time == NO_TIME {
+                self.untimed += 1;
+                continue;
+            }
+            let values = Values::new(of.columns, row);
+            let known = of.tracks.and_then(|numbers| tracks.small(numbers.get(row)));
+            let track = match known {
+                Some(track) => track,
+                None => tracks.number(of.source, values),
+            };
+            let fields = of.key;
+            self.analysis.plain(&PlainEvent {
+                recording,
+                class,
+                role: of.role,
+                time: cut(time, step),
+                track,
+                number: of.numbers.map(|numbers| numbers.get(row)),
+                key: RowKey { values, fields },
+            });
+        }
+        for (rows, of) in run.classes.iter_mut().zip(&classes) {
+            if let Some(of) = of {
+                rows.taken = of.taken;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use kymo_cpel::entries::Entry;
+    use kymo_cpel::recording::Recording;
+    use kymo_cpel::write::Builder;
+    use proptest::prelude::*;
+
+    use crate::AnyRecording;
+    use crate::analysis::{
+        Breakdown, EventPattern, GroupBy, Options, Profile, ProfileQuery, Sort, States,
+        StatesQuery, TrackBy, Whole,
+    };
+    use crate::filter::FieldNames;
+    use crate::pipeline::Everything;
+
+    proptest! {
+        #[test]
+        fn plain_rows_count_as_all_others_do(
+            steps in prop::collection::vec((0u64..50, 0u32..4, 0u32..4, 0u32..3), 40..300),
+            far: bool,
+            per: bool,
+            running: bool,
+            key: bool,
+        ) {
+            let mut log = Builder::new(Default::default());
+            let mut time = 0;
+            for (gap, track, code, datum) in steps {
+                time += gap;
+                // Tracks beyond those that are found in an array.
+                let track = if far && track == 3 { 1 << 20 } else { track };
+                log.push(Entry { time, track, code, datum });
+            }
+            let mut bytes = Vec::new();
+            log.write(&mut bytes).unwrap();
+            let of = Recording::new(Path::new("x"), bytes.into(), &Default::default()).unwrap();
+            let recordings = [AnyRecording::Cpel(of)];
+            let options = Options::default();
+            let datum = || Some(FieldNames::parse("datum").unwrap());
+
+            let query = StatesQuery {
+                state: EventPattern::new("E1"),
+                per: datum().filter(|_| per),
+                tracks: TrackBy::Recording,
+                filter: None,
+                sort: Sort::Name,
+            };
+            // Without events of this name there is nothing to measure.
+            let Ok(plain) = States::new(&recordings, &Everything, &query, &options) else {
+                return Ok(());
+            };
+            let mut spans = 0;
+            let (all, _) =
+                States::with_spans(&recordings, &Everything, &query, &options, &mut |_| spans += 1)
+                    .unwrap();
+            prop_assert_eq!(spans, all.count());
+            prop_assert_eq!(plain, all);
+
+            let query = ProfileQuery {
+                events: Some((EventPattern::new("E1"), EventPattern::new("E2"))),
+                key: datum().filter(|_| key),
+                tracks: TrackBy::Recording,
+                running,
+                call_graph: false,
+            };
+            let Ok(plain) = Profile::new(&recordings, &Everything, &query, &options) else {
+                return Ok(());
+            };
+            let feed = &mut Whole { recordings: &recordings, select: &Everything };
+            let by = &mut Breakdown::table(GroupBy::parse("name").unwrap());
+            let all = Profile::of_feed(feed, &query, &options, by).unwrap();
+            prop_assert_eq!(plain.keys, all.keys);
+            prop_assert_eq!(plain.unmatched_enters, all.unmatched_enters);
+            prop_assert_eq!(plain.unmatched_exits, all.unmatched_exits);
+            prop_assert_eq!((plain.span, plain.coverage), (all.span, all.coverage));
+        }
+    }
+}
