@@ -1,15 +1,18 @@
 //! The same statement over many recordings by a cluster of one worker and of two, each on a processor of its own.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use kymo::AnyRecording;
+
 use super::{median, trace};
-use crate::Outcome;
 use crate::args::Args;
 use crate::interop::tool;
 use crate::process::{command, hear, require, root};
+use crate::{Outcome, conformance};
 
 const STATEMENT: &str = "SELECT event, vtid, count(*), max(timestamp) FROM events GROUP BY event, vtid ORDER BY event, vtid";
 
@@ -29,19 +32,19 @@ pub(super) fn run(mut args: Args) -> Outcome {
         return Err(format!("no {query} (`cargo build --release` in query/)").into());
     }
     let trace = trace(&tool, events)?;
-    // Their names are all that differs, so the files are the same ones.
     let all = trace.with_file_name(format!("recordings-{recordings}"));
     if all.is_dir() {
         std::fs::remove_dir_all(&all)?;
     }
+    let identifier = identifier(&trace)?;
+    let files = files(&trace, identifier)?;
     for number in 0..recordings {
-        let linked = command("cp")
-            .args(["-rl", "--"])
-            .arg(&trace)
-            .arg(made(&all)?.join(format!("recording-{number}")))
-            .status()?;
-        if !linked.success() {
-            return Err("cp -rl fails".into());
+        let mut other = identifier;
+        other[..8].copy_from_slice(&(number as u64).to_be_bytes());
+        let to = all.join(format!("recording-{number}"));
+        std::fs::create_dir_all(&to)?;
+        for file in &files {
+            std::fs::write(to.join(&file.name), file.with(other))?;
         }
     }
     println!(
@@ -110,9 +113,73 @@ struct Cost {
     cpu: Vec<Duration>,
 }
 
-fn made(directory: &Path) -> Outcome<&Path> {
-    std::fs::create_dir_all(directory)?;
-    Ok(directory)
+/// The identifier of a trace.
+fn identifier(trace: &Path) -> Outcome<[u8; 16]> {
+    let recordings = conformance::open(trace)?;
+    let trace = recordings.iter().find_map(AnyRecording::as_ctf);
+    let class = trace.map(|trace| trace.class());
+    Ok(class
+        .and_then(|class| class.uuid)
+        .ok_or("the trace has no identifier")?)
+}
+
+/// A file of a trace, and where the trace's identifier is in it: as bytes, and as text.
+struct File {
+    name: OsString,
+    bytes: Vec<u8>,
+    plain: Vec<usize>,
+    shown: Vec<usize>,
+}
+
+impl File {
+    /// The file of a copy with another identifier: recordings with the same one are one trace.
+    fn with(&self, identifier: [u8; 16]) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        let text = shown(identifier);
+        for (places, other) in [
+            (&self.plain, &identifier[..]),
+            (&self.shown, text.as_bytes()),
+        ] {
+            for &place in places {
+                bytes[place..place + other.len()].copy_from_slice(other);
+            }
+        }
+        bytes
+    }
+}
+
+/// The files of a trace.
+fn files(trace: &Path, identifier: [u8; 16]) -> Outcome<Vec<File>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(trace)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_file() {
+            continue;
+        }
+        let bytes = std::fs::read(entry.path())?;
+        let places = |text: &[u8]| -> Vec<usize> {
+            let windows = bytes.windows(text.len()).enumerate();
+            let found = windows.filter(|(_, window)| *window == text);
+            found.map(|(place, _)| place).collect()
+        };
+        files.push(File {
+            name: entry.file_name(),
+            plain: places(&identifier),
+            shown: places(shown(identifier).as_bytes()),
+            bytes,
+        });
+    }
+    Ok(files)
+}
+
+/// An identifier as metadata has it.
+fn shown(identifier: [u8; 16]) -> String {
+    let digits: String = identifier
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32];
+    parts.map(|part| &digits[part]).join("-")
 }
 
 /// What a statement is answered with.
