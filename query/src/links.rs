@@ -23,6 +23,8 @@ use crate::source::{Source, external};
 pub(crate) struct SliceIndex {
     /// The slice that a row of the timeline of events begins.
     pub(crate) rows: HashMap<RowId, usize>,
+    /// The state that a row begins.
+    pub(crate) states: HashMap<RowId, usize>,
     /// Begin, end and parent of each slice.
     pub(crate) spans: Vec<(i64, i64, Option<usize>)>,
     /// The slices of each track, in order.
@@ -81,7 +83,7 @@ fn query(source: &Source) -> Query {
     query
 }
 
-/// The fields of the rows that begin slices.
+/// The fields of the rows that begin slices and states.
 pub(crate) fn args(
     source: &Source,
     slices: &SliceIndex,
@@ -89,11 +91,13 @@ pub(crate) fn args(
 ) -> Result<RecordBatch> {
     let mut args = Args::default();
     let mut result = Ok(());
-    if !slices.rows.is_empty() {
+    if !(slices.rows.is_empty() && slices.states.is_empty()) {
         let each = |batch: Batch| {
             let before = args.bytes;
             for row in 0..batch.len() {
-                let Some(&slice) = slices.rows.get(&batch.id(row)) else {
+                let id = batch.id(row);
+                let found = slices.rows.get(&id).or_else(|| slices.states.get(&id));
+                let Some(&slice) = found else {
                     continue;
                 };
                 args.set = slice as i64;
@@ -305,7 +309,6 @@ mod tests {
     #[test]
     fn the_innermost_slice_is_the_one_that_is_open() {
         let slices = SliceIndex {
-            rows: HashMap::new(),
             spans: vec![
                 (0, 100, None),
                 (10, 20, Some(0)),
@@ -313,6 +316,7 @@ mod tests {
                 (200, i64::MAX, None),
             ],
             of_track: vec![vec![0, 1, 2, 3]],
+            ..SliceIndex::default()
         };
         for (time, before, expected) in [
             (-1, false, None),

@@ -26,6 +26,7 @@ use crate::streamed::{Made, Maker};
 pub(crate) struct Model {
     tracks: RecordBatch,
     slices: RecordBatch,
+    states: RecordBatch,
     counters: RecordBatch,
     index: SliceIndex,
     /// The number of each track of a recording.
@@ -94,6 +95,20 @@ fn slice_schema() -> SchemaRef {
     ])
 }
 
+fn state_schema() -> SchemaRef {
+    schema(&[
+        ("id", DataType::Int64),
+        ("ts", DataType::Int64),
+        ("dur", DataType::Int64),
+        ("track_id", DataType::Int64),
+        ("value", DataType::Utf8),
+        ("arg_set_id", DataType::Int64),
+    ])
+}
+
+/// The columns of slices that are those of states.
+const OF_STATES: [&str; 6] = ["id", "ts", "dur", "track_id", "name", "arg_set_id"];
+
 fn counter_schema() -> SchemaRef {
     schema(&[
         ("id", DataType::Int64),
@@ -103,7 +118,7 @@ fn counter_schema() -> SchemaRef {
     ])
 }
 
-/// The tables `track`, `slice` and `counter`, and `args` and `flow`, which are made anew for each statement.
+/// The tables `track`, `slice`, `state` and `counter`, and `args` and `flow`, which are made anew for each statement.
 pub(crate) fn model_tables(source: &Arc<Source>) -> Vec<Made> {
     let lazy = Arc::new(LazyModel {
         source: Arc::clone(source),
@@ -153,6 +168,7 @@ pub(crate) fn model_tables(source: &Arc<Source>) -> Vec<Made> {
     vec![
         made("track", track_schema(), |of| &of.tracks),
         made("slice", slice_schema(), |of| &of.slices),
+        made("state", state_schema(), |of| &of.states),
         made("counter", counter_schema(), |of| &of.counters),
         linked("args", args_schema(), |source, model, memory| {
             args(source, &model.index, memory)
@@ -176,6 +192,8 @@ struct TrackRow {
 
 struct SliceRow {
     track: usize,
+    /// Whether it is a state of the track, in which nothing nests.
+    is_state: bool,
     name: u32,
     category: u32,
     begin: i64,
@@ -216,7 +234,7 @@ impl<'s> Builder<'s> {
         }
         let parents: Vec<Option<i64>> = (0..self.tracks.len()).map(|at| self.parent(at)).collect();
         let tracks = self.track_batch(&parents)?;
-        let (slices, index) = self.slice_batch()?;
+        let (slices, states, index) = self.slice_batches()?;
         self.counters.sort_by_key(|of| (of.0, of.1));
         let counters = RecordBatch::try_new(
             counter_schema(),
@@ -240,6 +258,7 @@ impl<'s> Builder<'s> {
         Ok(Model {
             tracks,
             slices,
+            states,
             counters,
             index,
             numbers: self.numbers,
@@ -354,6 +373,7 @@ impl<'s> Builder<'s> {
                 }
                 let row = SliceRow {
                     track: self.track(&path, slice.track.1),
+                    is_state: of.roles(slice.class).slice == SliceRole::State,
                     name: self.name(&slice.name),
                     category: self.name(&class_name(&of.event_classes()[slice.class])),
                     begin: slice.begin.as_nanos(),
@@ -412,11 +432,12 @@ impl<'s> Builder<'s> {
         Ok(RecordBatch::try_new(track_schema(), columns)?)
     }
 
-    fn slice_batch(&mut self) -> Result<(RecordBatch, SliceIndex)> {
+    /// Slices and states. Their numbers go on from one table to the other, so that arguments have one number, too.
+    fn slice_batches(&mut self) -> Result<(RecordBatch, RecordBatch, SliceIndex)> {
         let slices = &mut self.slices;
         // What contains others comes before them.
         let end = |of: &SliceRow| of.end.unwrap_or(i64::MAX);
-        slices.sort_by_key(|of| (of.begin, of.track, std::cmp::Reverse(end(of))));
+        slices.sort_by_key(|of| (of.is_state, of.begin, of.track, std::cmp::Reverse(end(of))));
         let mut open: Vec<Vec<usize>> = vec![Vec::new(); self.tracks.len()];
         let mut index = SliceIndex {
             of_track: vec![Vec::new(); self.tracks.len()],
@@ -425,6 +446,13 @@ impl<'s> Builder<'s> {
         let (mut depths, mut parents) = (Vec::new(), Vec::new());
         let mut own: Vec<Option<i64>> = Vec::new();
         for (number, slice) in slices.iter().enumerate() {
+            if slice.is_state {
+                index.states.extend(slice.row.map(|row| (row, number)));
+                depths.push(0);
+                parents.push(None);
+                own.push(None);
+                continue;
+            }
             let open = &mut open[slice.track];
             while open
                 .last()
@@ -483,7 +511,13 @@ impl<'s> Builder<'s> {
                     .collect::<Int64Array>(),
             ),
         ];
-        Ok((RecordBatch::try_new(slice_schema(), columns)?, index))
+        let all = RecordBatch::try_new(slice_schema(), columns)?;
+        let count = slices.partition_point(|of| !of.is_state);
+        let states = all.slice(count, slices.len() - count);
+        let states = OF_STATES.map(|name| states.column_by_name(name).cloned());
+        let states = states.into_iter().flatten().collect();
+        let states = RecordBatch::try_new(state_schema(), states)?;
+        Ok((all.slice(0, count), states, index))
     }
 }
 

@@ -23,7 +23,11 @@ use crate::objects::{self, Stores};
 use crate::samples::other_tables;
 use crate::scan::{Events, ScanSettings};
 use crate::source::{EventTable, Source};
+use crate::streamed::Made;
 use crate::{functions, intervals, macros, views};
+
+/// The table with the events of all classes.
+const EVENTS: &str = "events";
 
 /// What a session is made of.
 #[derive(Clone)]
@@ -166,30 +170,46 @@ impl Session {
                 settings: Arc::clone(&self.scans),
             }))
         };
-        for class in self.source.class_names() {
-            add(&class, events(Some(Arc::clone(&class)))?);
-        }
-        add("events", events(None)?);
-        for table in other_tables(&self.source)
+        let own: Vec<Made> = other_tables(&self.source)
             .into_iter()
             .chain(model_tables(&self.source))
             .chain(fact_tables(&self.source))
-        {
-            add(&table.name.clone(), Arc::new(table));
+            .collect();
+        let classes = self.source.class_names();
+        // What is asked of all events, or of slices, must not get the columns of a class that is called so.
+        let is_taken = |name: &str| name == EVENTS || own.iter().any(|table| table.name == name);
+        let is_class = |name: &str| classes.iter().any(|class| **class == *name);
+        let table_of = |class: &str| {
+            let mut name = class.to_owned();
+            while is_taken(&name) || (name != class && is_class(&name)) {
+                name.insert(0, '_');
+            }
+            name
+        };
+        for class in &classes {
+            add(&table_of(class), events(Some(Arc::clone(class)))?);
         }
+        add(EVENTS, events(None)?);
         let mut of_files = Vec::new();
         for path in parquet {
             for table in parquet_tables(path)? {
                 let options = ParquetReadOptions::default();
-                let frame = self.context.read_parquet(table.location, options).await?;
-                if table.is_class {
-                    of_files.push((table.name.clone(), frame.clone()));
-                }
-                add(&table.name, frame.into_view());
+                let frame = self.context.read_parquet(table.locations, options).await?;
+                let name = match table.is_class {
+                    true => {
+                        of_files.push((table.name.clone(), frame.clone()));
+                        table_of(&table.name)
+                    }
+                    false => table.name,
+                };
+                add(&name, frame.into_view());
             }
         }
         if !of_files.is_empty() {
-            add("events", self.events_of_files(of_files)?);
+            add(EVENTS, self.events_of_files(of_files)?);
+        }
+        for table in own {
+            add(&table.name.clone(), Arc::new(table));
         }
         for (name, tables) in tables {
             self.register_all(&name, tables)?;
@@ -273,8 +293,8 @@ pub(crate) fn is_parquet(path: &Path) -> bool {
 /// A table that is a Parquet file or a directory of them.
 struct ParquetTable {
     name: String,
-    /// A path or a URL.
-    location: String,
+    /// Paths or URLs.
+    locations: Vec<String>,
     /// Whether its rows are the events of a class.
     is_class: bool,
 }
@@ -284,30 +304,33 @@ fn parquet_tables(path: &Path) -> Result<Vec<ParquetTable>> {
     match path.to_str().filter(|_| objects::is_url(path)) {
         Some(url) => {
             let tree = objects::tree(url)?;
-            let location = |name: Option<&str>, _: &Path| tree.url_of(name);
             match tree.is_object() {
-                true => Ok(file_table(path, location(None, path))),
-                false => directory_tables(tree.list(path)?, location, |part| {
-                    tree.kind(part).is_ok_and(|kind| kind == EntryKind::File)
-                }),
+                true => Ok(file_table(path, tree.tables_at(path))),
+                false => directory_tables(
+                    tree.list(path)?,
+                    |part| tree.tables_at(part),
+                    |part| tree.kind(part).is_ok_and(|kind| kind == EntryKind::File),
+                ),
             }
         }
-        None if path.is_dir() => {
-            let location = |_: Option<&str>, path: &Path| path.to_string_lossy().into_owned();
-            directory_tables(kymo_io::list(path)?, location, Path::is_file)
-        }
-        None if path.is_file() => Ok(file_table(path, path.to_string_lossy().into_owned())),
+        None if path.is_dir() => directory_tables(kymo_io::list(path)?, local, Path::is_file),
+        None if path.is_file() => Ok(file_table(path, local(path))),
         None => Ok(Vec::new()),
     }
 }
 
+/// How DataFusion reads a file or a directory of this machine.
+fn local(path: &Path) -> Vec<String> {
+    vec![path.to_string_lossy().into_owned()]
+}
+
 /// The table of a file, if it is one.
-fn file_table(path: &Path, location: String) -> Vec<ParquetTable> {
+fn file_table(path: &Path, locations: Vec<String>) -> Vec<ParquetTable> {
     let name = path.file_stem().map(|name| name.to_string_lossy());
     match path.extension().is_some_and(|ending| ending == "parquet") {
         true => vec![ParquetTable {
             name: name.unwrap_or_default().into_owned(),
-            location,
+            locations,
             is_class: false,
         }],
         false => Vec::new(),
@@ -317,7 +340,7 @@ fn file_table(path: &Path, location: String) -> Vec<ParquetTable> {
 /// The tables of a directory with these entries.
 fn directory_tables(
     entries: Vec<Entry>,
-    location: impl Fn(Option<&str>, &Path) -> String,
+    locations: impl Fn(&Path) -> Vec<String>,
     is_file: impl Fn(&Path) -> bool,
 ) -> Result<Vec<ParquetTable>> {
     let mut tables = Vec::new();
@@ -334,7 +357,7 @@ fn directory_tables(
         if is_file(&entry.path.join("part-0.parquet")) {
             tables.push(ParquetTable {
                 name: table,
-                location: location(Some(&*name), &entry.path),
+                locations: locations(&entry.path),
                 is_class: class.is_some(),
             });
         }

@@ -22,6 +22,10 @@ const VIEWS: &[(&str, &str)] = &[
         "SELECT id, name, type, parent_id, unit, path, recording FROM track WHERE type = 'counter'",
     ),
     (
+        "state_track",
+        "SELECT id, name, type, parent_id, path, recording FROM track WHERE id IN (SELECT track_id FROM state)",
+    ),
+    (
         "process",
         "SELECT pid AS upid, pid, max(CASE WHEN type = 'process' THEN name END) AS name, recording \
          FROM track WHERE pid IS NOT NULL GROUP BY pid, recording",

@@ -2,52 +2,9 @@
 
 mod common;
 
-use std::path::Path;
-
 use common::cluster::Cluster;
 use common::queries::{LOSSES, QUERIES, TRACE};
-use common::{answer, file, run};
-
-/// A trace with several packets for each worker.
-fn copies(directory: &Path, count: usize) -> Vec<String> {
-    let mut paths = Vec::new();
-    for number in 0..count {
-        let copy = directory.join(format!("copy-{number}"));
-        let copied = std::process::Command::new("cp")
-            .arg("-r")
-            .arg(file(TRACE))
-            .arg(&copy)
-            .status();
-        assert!(copied.is_ok_and(|status| status.success()));
-        paths.push(copy.to_str().unwrap().to_owned());
-    }
-    paths
-}
-
-/// Asks while workers hold their units, ends some of them with SIGKILL, and lets the others go on.
-fn answer_with_deaths(cluster: &mut Cluster, sql: &str, inputs: &[&str]) -> Vec<String> {
-    cluster.workers.iter().for_each(|of| of.signal("STOP"));
-    let running = cluster.metric("units_running");
-    assert_eq!(running, 0.0, "{}", cluster.log());
-    let rows = std::thread::scope(|scope| {
-        let cluster = &*cluster;
-        let asked = scope.spawn(|| answer(sql, inputs, &cluster.options()));
-        // A plan without recordings has no units.
-        let begun = std::time::Instant::now();
-        cluster.wait_until(|of| {
-            of.metric("units_running") > 0.0 || asked.is_finished() || begun.elapsed().as_secs() > 5
-        });
-        let (dying, living) = cluster.workers.split_at(2);
-        dying.iter().for_each(|of| of.signal("KILL"));
-        living.iter().for_each(|of| of.signal("CONT"));
-        asked.join().unwrap()
-    });
-    cluster.workers.drain(..2);
-    cluster.wait_until(|of| of.metric("workers") as usize == of.workers.len());
-    cluster.add_worker();
-    cluster.add_worker();
-    rows
-}
+use common::{answer, copies, file, run};
 
 /// Compares some of the queries; every `deaths`th loses workers while it runs.
 fn compare(queries: &[(&str, &[&str])], deaths: usize) {
@@ -65,7 +22,7 @@ fn compare(queries: &[(&str, &[&str])], deaths: usize) {
             .collect();
         let alone = answer(sql, &inputs, &["--threads", "1"]);
         let shared = match number % deaths {
-            0 => answer_with_deaths(&mut cluster, sql, &inputs),
+            0 => cluster.answer_with_deaths(sql, &inputs),
             _ => answer(sql, &inputs, &cluster.options()),
         };
         assert_eq!(alone, shared, "{sql}\n{}", cluster.log());
@@ -88,6 +45,23 @@ fn answers_are_those_of_one_process_though_workers_die() {
 #[ignore = "takes minutes"]
 fn all_answers_are_those_of_one_process_though_workers_die() {
     compare(QUERIES, 10);
+}
+
+#[test]
+fn a_slow_worker_costs_time_alone() {
+    let cluster = Cluster::new(3);
+    let directory = tempfile::tempdir().unwrap();
+    let copies = copies(directory.path(), 6);
+    let inputs: Vec<&str> = copies.iter().map(String::as_str).collect();
+    for (sql, _) in QUERIES
+        .iter()
+        .filter(|(_, inputs)| *inputs == [TRACE])
+        .step_by(12)
+    {
+        let alone = answer(sql, &inputs, &["--threads", "1"]);
+        assert_eq!(alone, cluster.answer_slowly(sql, &inputs), "{sql}");
+    }
+    assert_eq!(cluster.metric("units_lost_total"), 0.0, "{}", cluster.log());
 }
 
 #[test]
@@ -136,14 +110,8 @@ fn what_goes_wrong_is_said() {
     // A recording that disappears between planning and reading.
     let directory = tempfile::tempdir().unwrap();
     let paths = copies(directory.path(), 1);
-    cluster.workers[0].signal("STOP");
-    let gone = std::thread::scope(|scope| {
-        let cluster = &cluster;
-        let asked = scope.spawn(|| ask(cluster, sql, &[&paths[0]]));
-        cluster.wait_until(|of| of.metric("units_running") > 0.0);
+    let gone = cluster.ask_and(&[sql, &paths[0]], || {
         std::fs::remove_dir_all(&paths[0]).unwrap();
-        cluster.workers[0].signal("CONT");
-        asked.join().unwrap()
     });
     assert_eq!(gone.code, 1, "{}", gone.stderr);
     assert!(gone.stderr.contains(&paths[0]), "{}", gone.stderr);

@@ -58,6 +58,9 @@ fn objects_are_recordings() {
         (events, &format!("{web}/trace.tar.gz"), TRACE),
         (samples, "s3://b/load.rrd", RRD),
         (samples, &format!("{web}/load.rrd"), RRD),
+        (events, &format!("{web}/traces/one/"), TRACE),
+        (events, &format!("{web}/traces/one"), TRACE),
+        (ints, &format!("{web}/tables/"), TRACE),
         (ints, "s3://b/tables", TRACE),
         (ints, "s3://b/tables/", TRACE),
     ] {
@@ -91,7 +94,9 @@ fn wrong_answers_are_errors() {
     for (wrong, url, expected) in [
         (Wrong::Nothing, "s3://b/none", "no object of this name"),
         (Wrong::Nothing, &*format!("{web}/none.rrd"), "404"),
-        (Wrong::Nothing, &*format!("{web}/one/"), "cannot be listed"),
+        (Wrong::Nothing, &*format!("{web}/none/"), "404"),
+        (Wrong::NoPages, &*format!("{web}/one/"), "does not list"),
+        (Wrong::Status(403), &*format!("{web}/one/"), "denies access"),
         (Wrong::Nothing, "s3://", "BUCKET"),
         (Wrong::Nothing, &*format!("{web}/one?x=1"), "not supported"),
         (
@@ -164,4 +169,37 @@ fn only_what_is_asked_for_is_read() {
     requests.sort();
     requests.dedup();
     assert_eq!(requests.len(), count);
+}
+
+#[test]
+fn profiles_have_keys_and_the_endpoint() {
+    let server = Server::new();
+    server.add("b/load.rrd", &file(RRD));
+    let home = tempfile::tempdir().unwrap();
+    let aws = home.path().join(".aws");
+    std::fs::create_dir(&aws).unwrap();
+    let keys = "[work]\naws_access_key_id = somebody\naws_secret_access_key = secret\n";
+    std::fs::write(aws.join("credentials"), keys).unwrap();
+    let config = format!("[profile work]\nendpoint_url = http://{}\n", server.address);
+    std::fs::write(aws.join("config"), config).unwrap();
+    let home = home.path().to_str().unwrap();
+    let words = ["SELECT count(*) FROM samples", "s3://b/load.rrd"];
+    let ask = |profile: &str| {
+        let variables = [
+            ("HOME", home),
+            ("AWS_PROFILE", profile),
+            ("AWS_ACCESS_KEY_ID", ""),
+            ("AWS_ENDPOINT_URL", ""),
+        ];
+        common::run_with(&words, &variables)
+    };
+    let answer = ask("work");
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let answer = ask("none");
+    assert!(answer.code > 1, "{}", answer.stdout);
+    assert!(
+        answer.stderr.contains("no profile `none`"),
+        "{}",
+        answer.stderr
+    );
 }

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
-use common::queries::QUERIES;
-use common::{ENVIRONMENT, answer, file};
+use common::queries::{QUERIES, TRACE};
+use common::{ENVIRONMENT, answer, copies, file};
 
 /// A server that ends with the test.
 struct Moto {
@@ -67,12 +68,12 @@ impl Moto {
         Some(moto)
     }
 
-    /// Makes an object or a bucket.
-    fn put(&self, name: &str, bytes: &[u8]) {
+    /// Asks for something to be done with an object or a bucket.
+    fn ask(&self, method: &str, name: &str, bytes: &[u8]) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let name = name.replace('%', "%25");
         let head = format!(
-            "PUT /{name} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            "{method} /{name} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
             self.address,
             bytes.len()
         );
@@ -80,7 +81,7 @@ impl Moto {
         stream.write_all(bytes).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.contains(" 200 "), "{name}: {answer}");
+        assert!(answer.contains(" 20"), "{name}: {answer}");
     }
 
     fn add(&self, name: &str, path: &Path) {
@@ -91,7 +92,7 @@ impl Moto {
                 self.add(&below, &entry.path());
             }
         } else {
-            self.put(name, &std::fs::read(path).unwrap());
+            self.ask("PUT", name, &std::fs::read(path).unwrap());
         }
     }
 }
@@ -110,24 +111,38 @@ fn answers_about_objects_are_those_about_files() {
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value));
     ENVIRONMENT.set(variables.to_vec()).unwrap();
-    moto.put("kymo", b"");
-    let mut added = Vec::new();
-    for input in QUERIES.iter().flat_map(|(_, inputs)| *inputs) {
-        if !added.contains(input) {
-            moto.add(&format!("kymo/{input}"), &file(input));
-            added.push(*input);
+    moto.ask("PUT", "kymo", b"");
+    // Objects have the names of the files, and more of the trace, so that all workers have a part of it.
+    let directory = tempfile::tempdir().unwrap();
+    let copies = copies(directory.path(), 6);
+    let mut added = BTreeSet::new();
+    let mut of_files = |input: &str| -> Vec<String> {
+        let paths = match input == TRACE {
+            true => copies.clone(),
+            false => {
+                let path = file(input).canonicalize().unwrap();
+                vec![path.to_str().unwrap().to_owned()]
+            }
+        };
+        for path in &paths {
+            if added.insert(path.clone()) {
+                moto.add(&format!("kymo{path}"), Path::new(path));
+            }
         }
-    }
+        paths
+    };
     let mut cluster = Cluster::new(3);
     for (number, (sql, inputs)) in QUERIES.iter().enumerate() {
-        let urls: Vec<_> = inputs.iter().map(|of| format!("s3://kymo/{of}")).collect();
+        let paths: Vec<String> = inputs.iter().flat_map(|input| of_files(input)).collect();
+        let urls: Vec<String> = paths.iter().map(|of| format!("s3://kymo{of}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
-        let files = answer(sql, inputs, &["--threads", "1"]);
+        let files = answer(sql, &paths, &["--threads", "1"]);
         // Answers name paths.
         let without = |rows: Vec<String>| -> Vec<String> {
             let mut rows: Vec<_> = rows
                 .iter()
-                .map(|row| row.replace("s3://kymo/", ""))
+                .map(|row| row.replace("s3://kymo/", "/"))
                 .collect();
             if !sql.contains("ORDER BY") {
                 rows.sort();
@@ -135,13 +150,14 @@ fn answers_about_objects_are_those_about_files() {
             rows
         };
         assert_eq!(files, without(answer(sql, &urls, &[])), "{sql}");
-        if number % 10 == 9 {
-            cluster.workers[0].signal("KILL");
-            cluster.workers.remove(0);
-            cluster.wait_until(|of| of.metric("workers") == 2.0);
-            cluster.add_worker();
-        }
-        let shared = without(answer(sql, &urls, &cluster.options()));
-        assert_eq!(files, shared, "{sql}\n{}", cluster.log());
+        let shared = match number % 10 {
+            0 => cluster.answer_with_deaths(sql, &urls),
+            5 => cluster.answer_slowly(sql, &urls),
+            _ => answer(sql, &urls, &cluster.options()),
+        };
+        assert_eq!(files, without(shared), "{sql}\n{}", cluster.log());
     }
+    let log = cluster.log();
+    assert!(log.contains("lost unit done"), "{log}");
+    assert_eq!(cluster.metric("units_failed_total"), 0.0, "{log}");
 }

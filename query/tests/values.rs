@@ -538,3 +538,56 @@ fn threads_are_runnable_from_the_wakeup_on() {
         assert_ne!(row["is_earlier"], false);
     }
 }
+
+#[test]
+fn states_are_a_table_of_their_own() {
+    let kernel = "fuzz/corpus/perfetto/kernel";
+    let states = rows(
+        "SELECT s.ts, s.dur, s.value, t.name AS track, a.int_value AS prio FROM state s JOIN state_track t ON t.id = s.track_id \
+         JOIN args a ON a.arg_set_id = s.arg_set_id AND a.key = 'next_prio' ORDER BY s.ts",
+        &[kernel],
+        &[],
+    );
+    let found: Vec<_> = states
+        .iter()
+        .map(|of| (of["ts"].as_i64(), of["dur"].as_i64(), of["value"].as_str()))
+        .collect();
+    let expected = [
+        (Some(100), Some(100), Some("swapper/1")),
+        (Some(200), Some(10), Some("worker")),
+        (Some(210), Some(-1), Some("other")),
+    ];
+    assert_eq!(found, expected);
+    assert!(states.iter().all(|of| of["track"] == "CPU 1"));
+    assert_eq!(states[2]["prio"], 100);
+    // Numbers are unique across both tables, and slices have no states.
+    assert_eq!(number("SELECT count(*) FROM slice", &[kernel]), 1);
+    let shared = "SELECT count(*) FROM slice JOIN state USING (id)";
+    assert_eq!(number(shared, &[kernel]), 0);
+}
+
+#[test]
+fn classes_do_not_get_into_tables_of_their_name() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("names.json");
+    let slice = |name: &str| {
+        format!(r#"{{"ph":"X","ts":1,"dur":10,"pid":7,"tid":8,"name":"{name}","args":{{"x":5}}}}"#)
+    };
+    let names = ["events", "slice", "track", "counter", "_counter", "state"];
+    std::fs::write(&path, format!("[{}]", names.map(slice).join(","))).unwrap();
+    let path = path.to_str().unwrap();
+    for (sql, expected) in [
+        ("SELECT count(*) FROM events", 6),
+        ("SELECT count(*) FROM slice", 6),
+        ("SELECT count(*) FROM track", 1),
+        ("SELECT count(*) FROM counter", 0),
+        ("SELECT count(*) FROM _events", 1),
+        ("SELECT sum(x) FROM _slice", 5),
+        ("SELECT count(*) FROM _counter", 1),
+        ("SELECT count(*) FROM __counter", 1),
+        ("SELECT count(*) FROM _state", 1),
+        ("SELECT count(*) FROM thread_slice WHERE tid = 8", 6),
+    ] {
+        assert_eq!(number(sql, &[path]), expected, "{sql}");
+    }
+}

@@ -5,6 +5,7 @@
 //! is only used to compare kymo's own threads.
 
 mod asked;
+mod cluster;
 mod collectd;
 mod columns;
 mod commands;
@@ -57,6 +58,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         Some("queries") => return queries::run(args),
         Some("rows") => return rows::run(args),
         Some("rrd") => return rrd::run(args),
+        Some("cluster") => return cluster::run(args),
         Some("collectd") => return collectd::run(args),
         Some("columns") => return columns::run(args),
         Some("commands") => return commands::run(args),
@@ -66,7 +68,8 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         Some("view") => return view::run(args),
         _ => {
             return Err(
-                "what to measure: `bench ctf`, `collectd`, `columns`, `commands`, `engine`, `graph`, `index`, `logs`, `machine`, `queries`, \
+                "what to measure: `bench ctf`, `cluster`, `collectd`, `columns`, `commands`, `engine`, `graph`, `index`, `logs`, `machine`, \
+                 `queries`, \
                  `rows`, `rrd`, `serve`, `taking`, `tracing` or `view`"
                     .into(),
             );

@@ -98,6 +98,10 @@ usage: cargo xtask COMMAND [OPTIONS]
   bench columns [--tool SCRIPT] [--events N] [--runs N] [--python PYTHON]
       Measures Parquet, NumPy, iteration in Python and DuckDB beside babeltrace2 on a trace of N events (10000000).
       --python PYTHON  has a release wheel of crates/kymo-python (target/python/bin/python)
+  bench cluster [--tool SCRIPT] [--events N] [--recordings N] [--runs N] [--query PROGRAM]
+      Measures a statement over 40 recordings of N events (500000) by clusters of one worker and of two, on processors
+      of their own.
+      --query PROGRAM  a release build of kymo-query (query/target/release/kymo-query)
   bench rows [--tool SCRIPT] [--events N] [--runs N]
       Measures rows with columns beside babeltrace2 on a trace of N events (10000000).
   bench view [--events N] [--rrds N] [--keep]

@@ -195,6 +195,47 @@ fn tables_are_the_trace_that_they_were() {
 }
 
 #[test]
+fn optionals_within_optionals_are_what_they_were() {
+    let boolean = r#"{"type":"fixed-length-boolean","length":8,"byte-order":"little-endian"}"#;
+    let optional = |selector: &str, content: &str| {
+        format!(
+            r#"{{"type":"optional","selector-field-location":{{"origin":"event-record-payload","path":["{selector}"]}},"field-class":{content}}}"#
+        )
+    };
+    let number =
+        r#"{"type":"fixed-length-unsigned-integer","length":8,"byte-order":"little-endian"}"#;
+    let members = [
+        ("outer", boolean.to_owned()),
+        ("inner", boolean.to_owned()),
+        ("value", optional("outer", &optional("inner", number))),
+    ];
+    let members = members.map(|(name, of)| format!(r#"{{"name":"{name}","field-class":{of}}}"#));
+    let fragments = [
+        r#"{"type":"preamble","version":2}"#.to_owned(),
+        r#"{"type":"trace-class"}"#.to_owned(),
+        r#"{"type":"data-stream-class"}"#.to_owned(),
+        format!(
+            r#"{{"type":"event-record-class","payload-field-class":{{"type":"structure","member-classes":[{}]}}}}"#,
+            members.join(",")
+        ),
+    ];
+    let place = tempfile::tempdir().unwrap();
+    let trace = place.path().join("trace");
+    std::fs::create_dir(&trace).unwrap();
+    let metadata: String = fragments.iter().map(|of| format!("\u{1e}{of}\n")).collect();
+    std::fs::write(trace.join("metadata"), metadata).unwrap();
+    // Nothing, nothing within something, something.
+    std::fs::write(trace.join("stream"), [0, 0, 1, 0, 1, 1, 9]).unwrap();
+    let before = Timeline::new(opened(&trace).recordings);
+    let tables = place.path().join("tables");
+    std::fs::create_dir(&tables).unwrap();
+    write_tables(&before, &tables);
+    let after = Timeline::new(opened(&tables).recordings);
+    assert_eq!(printed(&after), printed(&before));
+    assert_eq!(printed(&before).lines().count(), 3);
+}
+
+#[test]
 fn a_file_of_another_program_is_a_trace_of_one_class() {
     use arrow_array::{ArrayRef, Float64Array, Int32Array, ListArray, StringArray};
     use arrow_array::{TimestampMillisecondArray, types::Int32Type};

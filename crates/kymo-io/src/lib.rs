@@ -55,7 +55,7 @@ pub use random::random;
 pub use reason::reason;
 pub use replace::{NewFile, Replace, create_directories, is_beside, replace};
 pub use shared::Shared;
-pub use spool::{SPOOL_LIMIT, Spool, spool_limit};
+pub use spool::{SPOOL_LIMIT, Spool, spool_limit, spool_used};
 pub use state::{Changed, FileState, Watch};
 pub use storage::{ReadAt, SharedSource, Storage, Window};
 pub use tar::{Archive, MOST_MEMBERS, is_tar, write_directory as write_tar};

@@ -140,6 +140,11 @@ pub fn spool_limit() -> io::Result<u64> {
     Ok(limit.all.min(limit.free))
 }
 
+/// The bytes that temporary files of this process have now.
+pub fn spool_used() -> u64 {
+    USED.lock().unwrap_or_else(PoisonError::into_inner).disk
+}
+
 /// A number of bytes: digits, and `K`, `M`, `G` or `T` for powers of 1024.
 fn size(text: &str) -> Option<u64> {
     let number = text.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());

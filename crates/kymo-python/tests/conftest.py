@@ -18,10 +18,16 @@ def trace():
     return EXAMPLES / "lttng-small"
 
 
+def program(*words):
+    """Runs kymo: the package's, or another one that `KYMO_TEST_PROGRAM` names."""
+    other = os.environ.get("KYMO_TEST_PROGRAM")
+    start = [other] if other else [sys.executable, "-m", "kymo"]
+    return subprocess.run([*start, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+
+
 def printed(*paths, options=()):
     """What `kymo print --format json` prints."""
-    words = [sys.executable, "-m", "kymo", "print", "--format", "json", *options, "--", *map(str, paths)]
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    done = program("print", "--format", "json", *options, "--", *map(str, paths))
     assert done.returncode in (0, 1), done.stderr.decode()
     return [json.loads(line) for line in done.stdout.splitlines()]
 

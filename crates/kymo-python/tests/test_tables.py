@@ -143,6 +143,6 @@ SAMPLED = ["ctf/own/rand-le-0", "ctf/own/rand-be-1", "ctf/babeltrace/field-trace
 def test_corpora(name):
     paths = sorted(file.parent for file in (CORPORA / name).rglob("metadata"))[::40]
     compared = 0
-    for path in filter(round_trip.is_whole, paths):
+    for path in (path for path in paths if round_trip.opens(path) is False):
         compared += round_trip.check(path) + round_trip.check_events(path)
     assert compared > 0

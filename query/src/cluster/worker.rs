@@ -12,7 +12,7 @@ use datafusion::prelude::SessionContext;
 use datafusion_proto::bytes::physical_plan_from_bytes_with_extension_codec;
 use futures::StreamExt;
 use kymo_command::terminal::{Failure, Outcome, Terminal};
-use tokio::sync::mpsc;
+use tokio::sync::{RwLock, mpsc};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::codec::{Codec, Tables};
@@ -51,6 +51,7 @@ pub(crate) async fn run(args: &args::Worker, terminal: &Terminal) -> Result<Outc
         secret,
         context,
         open: Mutex::default(),
+        units: RwLock::default(),
     });
     log(
         Level::Info,
@@ -98,6 +99,8 @@ struct Worker {
     context: SessionContext,
     /// Recordings that are open, the last used ones at the end.
     open: Mutex<VecDeque<Arc<Open>>>,
+    /// Each unit has it to read.
+    units: RwLock<()>,
 }
 
 /// Recordings that are open.
@@ -198,6 +201,8 @@ impl Worker {
         damage: &Arc<Damage>,
         to: &mpsc::Sender<Piece>,
     ) -> Result<(), TaskError> {
+        self.free_storage().await;
+        let _unit = self.units.read().await;
         let open = {
             let (worker, task) = (Arc::clone(self), task.clone());
             let opened = spawn_blocking(move || worker.opened(&task)).await;
@@ -212,6 +217,29 @@ impl Worker {
         stream(&plan, context, to)
             .await
             .map_err(|error| failure(&error))
+    }
+
+    /// Closes all recordings if what was read of objects fills half of the temporary storage: it is kept as long as they
+    /// are open, and all of it together may be more than there is room for.
+    async fn free_storage(&self) {
+        let is_full = || {
+            let used = kymo_io::spool_used();
+            used > 0 && kymo_io::spool_limit().is_ok_and(|limit| used > limit / 2)
+        };
+        if !is_full() {
+            return;
+        }
+        let _all = self.units.write().await;
+        // Another thread may have been first.
+        if is_full() {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            log(
+                Level::Info,
+                "recordings closed, temporary storage is half full",
+                &[("worker", &self.name), ("recordings", &open.len())],
+            );
+            open.clear();
+        }
     }
 
     /// The recordings of a unit, which stay open for the next ones.

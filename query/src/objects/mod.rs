@@ -1,11 +1,14 @@
 //! Recordings and Parquet files in object storage (`s3://BUCKET/KEY`) and on HTTP servers (`http://`, `https://`).
 //!
 //! Paths of these schemes go through the same code as others: [`install`] has `kymo_io::Tree` ask here what a path leads
-//! to. A name of an object is a file; any other is a directory, whose objects are [listed](tree) once. Of data streams of
+//! to. A name of an object is a file; any other is a directory, whose objects are [listed](tree) once, on HTTP servers by
+//! their [pages]. Of data streams of
 //! CTF those ranges are [read](source) that queries need, everything else as a whole. Parquet files are read by DataFusion
 //! through the same [`Stores`].
 
 mod client;
+mod pages;
+mod profile;
 mod source;
 mod tree;
 
@@ -20,6 +23,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry};
 use kymo_io::RemoteTree;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::client::{HttpClient, HttpConnector};
 use object_store::http::HttpBuilder;
 use object_store::path::Path as Location;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
@@ -27,6 +31,7 @@ use tokio::runtime::Runtime;
 use url::Url;
 
 use client::Connector;
+use profile::Profile;
 pub(crate) use tree::ObjectTree;
 
 /// A request with its answer may take so long.
@@ -70,6 +75,8 @@ pub(crate) struct Place {
     base: Url,
     location: Location,
     store: Arc<dyn ObjectStore>,
+    /// What pages are asked for with.
+    client: HttpClient,
 }
 
 impl Place {
@@ -105,7 +112,17 @@ impl Place {
             base,
             location,
             store,
+            client: client()?,
         })
+    }
+
+    /// The page that lists a directory of an HTTP server.
+    fn page(&self) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(written) = Url::parse(&self.text) {
+            url.set_path(&format!("{}/", written.path().trim_end_matches('/')));
+        }
+        url
     }
 
     fn is_s3(&self) -> bool {
@@ -137,10 +154,7 @@ fn store(base: &Url) -> io::Result<Arc<dyn ObjectStore>> {
         return Ok(Arc::clone(store));
     }
     let connector = Connector::new(background()?.handle().clone());
-    let options = ClientOptions::new()
-        .with_allow_http(true)
-        .with_timeout(REQUEST_TIME)
-        .with_connect_timeout(Duration::from_secs(10));
+    let options = options();
     let retry = RetryConfig {
         backoff: BackoffConfig {
             init_backoff: Duration::from_millis(100),
@@ -152,15 +166,7 @@ fn store(base: &Url) -> io::Result<Arc<dyn ObjectStore>> {
     };
     let built: object_store::Result<Arc<dyn ObjectStore>> = match base.scheme() {
         S3 => {
-            let environment = AmazonS3Builder::from_env();
-            let has = |key| environment.get_config_value(&key).is_some();
-            // Without a region, stores that are not Amazon's take any.
-            let is_elsewhere = has(AmazonS3ConfigKey::Endpoint);
-            let environment = match is_elsewhere && !has(AmazonS3ConfigKey::Region) {
-                true => environment.with_region("us-east-1"),
-                false => environment,
-            };
-            let built = environment
+            let built = from_environment()?
                 .with_bucket_name(base.host_str().unwrap_or_default())
                 .with_client_options(options)
                 .with_retry(retry)
@@ -181,6 +187,59 @@ fn store(base: &Url) -> io::Result<Arc<dyn ObjectStore>> {
     let built = built.map_err(|error| explained(&error))?;
     stores.insert(base.as_str().to_owned(), Arc::clone(&built));
     Ok(built)
+}
+
+fn options() -> ClientOptions {
+    ClientOptions::new()
+        .with_allow_http(true)
+        .with_timeout(REQUEST_TIME)
+        .with_connect_timeout(Duration::from_secs(10))
+}
+
+/// What asks for pages.
+fn client() -> io::Result<HttpClient> {
+    static CLIENT: OnceLock<HttpClient> = OnceLock::new();
+    if let Some(client) = CLIENT.get() {
+        return Ok(client.clone());
+    }
+    let connector = Connector::new(background()?.handle().clone());
+    let client = connector.connect(&options());
+    let client = client.map_err(|error| explained(&error))?;
+    Ok(CLIENT.get_or_init(|| client).clone())
+}
+
+/// Object storage as the environment describes it, and where it does not, the files of the AWS tools.
+fn from_environment() -> io::Result<AmazonS3Builder> {
+    let mut builder = AmazonS3Builder::from_env();
+    let profile = Profile::load(|name| std::env::var(name).ok())?;
+    let lacks = |builder: &AmazonS3Builder, key: AmazonS3ConfigKey| {
+        let value = builder.get_config_value(&key);
+        value.is_none_or(|value| value.is_empty())
+    };
+    let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let has_keys = has("AWS_ACCESS_KEY_ID") || has("AWS_WEB_IDENTITY_TOKEN_FILE");
+    if let Some((key, secret, token)) = profile.keys.filter(|_| !has_keys) {
+        builder = builder
+            .with_access_key_id(key)
+            .with_secret_access_key(secret);
+        if let Some(token) = token {
+            builder = builder.with_token(token);
+        }
+    }
+    if let Some(endpoint) = profile.endpoint
+        && lacks(&builder, AmazonS3ConfigKey::Endpoint)
+    {
+        builder = builder.with_endpoint(endpoint);
+    }
+    // Without a region, stores that are not Amazon's take any.
+    let is_elsewhere = !lacks(&builder, AmazonS3ConfigKey::Endpoint);
+    let usual = is_elsewhere.then(|| "us-east-1".to_owned());
+    if let Some(region) = profile.region.or(usual)
+        && lacks(&builder, AmazonS3ConfigKey::Region)
+    {
+        builder = builder.with_region(region);
+    }
+    Ok(builder)
 }
 
 /// Where requests are made: who waits for an answer may be a thread of another runtime.
@@ -219,20 +278,15 @@ pub(crate) fn explained(error: &object_store::Error) -> io::Error {
     use object_store::Error;
     let text = chain(error);
     let problem = match error {
-        Error::NotFound { .. } => "the server does not have it (404)".to_owned(),
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
-            "the server denies access (401 or 403), or there is no such object; \
-             AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN are the credentials of object storage, \
-             AWS_SKIP_SIGNATURE=true asks without"
-                .to_owned()
-        }
+        Error::NotFound { .. } => NOT_FOUND.to_owned(),
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => DENIED.to_owned(),
         Error::Precondition { .. } | Error::NotModified { .. } => CHANGED.to_owned(),
         _ if text.contains("Range request not supported") || text.contains("non-partial") => {
             "the server does not support ranges, so that parts cannot be read; download it first".to_owned()
         }
         _ if text.contains("169.254.169.254") || text.contains("security-credentials") => {
             "there are no credentials of object storage; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, \
-             or AWS_SKIP_SIGNATURE=true to ask without"
+             or AWS_PROFILE to a profile that has them, or AWS_SKIP_SIGNATURE=true to ask without"
                 .to_owned()
         }
         _ => text,
@@ -240,13 +294,21 @@ pub(crate) fn explained(error: &object_store::Error) -> io::Error {
     io::Error::other(problem)
 }
 
+/// What is reported of an object that is missing.
+const NOT_FOUND: &str = "the server does not have it (404)";
+
+/// What is reported if credentials are wrong or missing.
+const DENIED: &str = "the server denies access (401 or 403), or there is no such object; \
+    AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the profile AWS_PROFILE of `~/.aws`, are the \
+    credentials of object storage, AWS_SKIP_SIGNATURE=true asks without";
+
 /// What is said of an object that is another one than before.
 const CHANGED: &str = "it was changed while it was read; query again";
 
 /// The innermost reason that a client gives, in one line that is not too long.
-fn chain(error: &object_store::Error) -> String {
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut inner = std::error::Error::source(error);
+    let mut inner = error.source();
     while let Some(error) = inner {
         let shown = error.to_string();
         if !text.contains(&shown) {

@@ -13,7 +13,7 @@ use object_store::path::Path as Location;
 use object_store::{Error, ObjectMeta, ObjectStoreExt};
 
 use super::source::Object;
-use super::{Place, explained};
+use super::{Place, explained, pages};
 
 /// Directories are nested up to so deep.
 const MOST_DEPTH: usize = 64;
@@ -49,17 +49,23 @@ impl ObjectTree {
                     let top = Node::Object(Box::new(meta));
                     return Ok(Self { place, root, top });
                 }
-                Err(Error::NotFound { .. }) if place.is_s3() => {}
+                // Some servers know a directory by its name alone.
+                Err(Error::NotFound { .. }) => {}
                 Err(error) => return Err(explained(&error)),
             }
         }
-        if !place.is_s3() {
-            return Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "directories of HTTP servers cannot be listed; name a file, such as an archive (`trace.tar.gz`)",
-            ));
-        }
-        let top = Node::Directory(list(&place).await?);
+        let top = Node::Directory(match place.is_s3() {
+            true => list(&place).await?,
+            false => {
+                let mut top = BTreeMap::new();
+                let prefix = Location::from_url_path(place.page().path());
+                let prefix = prefix.map_err(io::Error::other)?;
+                for object in pages::list(&place).await? {
+                    add(&mut top, &prefix, object);
+                }
+                top
+            }
+        });
         Ok(Self { place, root, top })
     }
 
@@ -68,18 +74,27 @@ impl ObjectTree {
         matches!(self.top, Node::Object(_))
     }
 
-    /// The URL by which DataFusion reads what is below the root: an entry of it with its name.
-    pub(crate) fn url_of(&self, name: Option<&str>) -> String {
-        match name {
-            None => {
-                let location = self.place.location.as_ref();
-                self.place.url_of(location, !self.is_object())
+    /// The URLs by which DataFusion reads the Parquet files at a path: the object itself, or a directory.
+    pub(crate) fn tables_at(&self, path: &Path) -> Vec<String> {
+        let location = |path: &Path| {
+            let inner = path.strip_prefix(&self.root).ok()?.to_str()?;
+            let parts = [self.place.location.as_ref(), inner];
+            Some(parts.join("/"))
+        };
+        let urls = match self.find(path) {
+            Ok(Node::Object(_)) => vec![location(path).map(|of| self.place.url_of(&of, false))],
+            Ok(Node::Directory(_)) if self.place.is_s3() => {
+                vec![location(path).map(|of| self.place.url_of(&of, true))]
             }
-            Some(name) => {
-                let parts = [self.place.location.as_ref(), name];
-                self.place.url_of(&parts.join("/"), true)
-            }
-        }
+            // There, it cannot list them itself.
+            Ok(Node::Directory(entries)) => entries
+                .keys()
+                .filter(|name| name.ends_with(".parquet"))
+                .map(|name| Some(self.place.url_of(&location(&path.join(name))?, false)))
+                .collect(),
+            Err(_) => Vec::new(),
+        };
+        urls.into_iter().flatten().collect()
     }
 
     fn find(&self, path: &Path) -> io::Result<&Node> {

@@ -42,7 +42,7 @@ impl ObjectTree {
         match *self {}
     }
 
-    pub(crate) fn url_of(&self, _: Option<&str>) -> String {
+    pub(crate) fn tables_at(&self, _: &Path) -> Vec<String> {
         match *self {}
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{ENVIRONMENT, file};
+use super::{ENVIRONMENT, Run, answer, file, run};
 
 /// The secret of clusters in tests.
 const TOKEN: &str = "a secret of tests";
@@ -144,6 +144,60 @@ impl Cluster {
             Ok(answer)
         };
         get().unwrap_or_default()
+    }
+
+    /// Asks while workers hold their units, ends two of three with SIGKILL, and lets the other go on. Then there are three
+    /// again.
+    pub(crate) fn answer_with_deaths(&mut self, sql: &str, inputs: &[&str]) -> Vec<String> {
+        self.workers.iter().for_each(|of| of.signal("STOP"));
+        let running = self.metric("units_running");
+        assert_eq!(running, 0.0, "{}", self.log());
+        let rows = std::thread::scope(|scope| {
+            let cluster = &*self;
+            let asked = scope.spawn(|| answer(sql, inputs, &cluster.options()));
+            // A plan without recordings has no units.
+            let begun = Instant::now();
+            cluster.wait_until(|of| {
+                of.metric("units_running") > 0.0
+                    || asked.is_finished()
+                    || begun.elapsed().as_secs() > 5
+            });
+            let (dying, living) = cluster.workers.split_at(2);
+            dying.iter().for_each(|of| of.signal("KILL"));
+            living.iter().for_each(|of| of.signal("CONT"));
+            asked.join().unwrap()
+        });
+        self.workers.drain(..2);
+        self.wait_until(|of| of.metric("workers") as usize == of.workers.len());
+        self.add_worker();
+        self.add_worker();
+        rows
+    }
+
+    /// Asks while the first worker runs a tenth of the time.
+    pub(crate) fn answer_slowly(&self, sql: &str, inputs: &[&str]) -> Vec<String> {
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| answer(sql, inputs, &self.options()));
+            while !asked.is_finished() {
+                self.workers[0].signal("STOP");
+                std::thread::sleep(Duration::from_millis(90));
+                self.workers[0].signal("CONT");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            asked.join().unwrap()
+        })
+    }
+
+    /// Asks, lets something happen when the first worker holds a unit, and returns how the program ends.
+    pub(crate) fn ask_and(&self, words: &[&str], happens: impl FnOnce()) -> Run {
+        self.workers[0].signal("STOP");
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| run(&[&self.options(), words].concat()));
+            self.wait_until(|of| of.metric("units_running") > 0.0);
+            happens();
+            self.workers[0].signal("CONT");
+            asked.join().unwrap()
+        })
     }
 
     /// The options of a client.

@@ -83,3 +83,19 @@ pub(crate) fn answer(sql: &str, inputs: &[&str], options: &[&str]) -> Vec<String
     }
     rows
 }
+
+/// Copies of a trace, so that there are several packets for each worker.
+pub(crate) fn copies(directory: &Path, count: usize) -> Vec<String> {
+    let mut paths = Vec::new();
+    for number in 0..count {
+        let copy = directory.join(format!("copy-{number}"));
+        let copied = std::process::Command::new("cp")
+            .arg("-r")
+            .arg(file(queries::TRACE))
+            .arg(&copy)
+            .status();
+        assert!(copied.is_ok_and(|status| status.success()));
+        paths.push(copy.to_str().unwrap().to_owned());
+    }
+    paths
+}

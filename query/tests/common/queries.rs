@@ -203,6 +203,10 @@ pub(crate) const QUERIES: &[(&str, &[&str])] = &[
     ("SELECT * FROM sched ORDER BY ts, cpu", &[KERNEL]),
     ("SELECT * FROM thread_state ORDER BY ts, utid", &[KERNEL]),
     (
+        "SELECT s.*, t.name FROM state s JOIN state_track t ON s.track_id = t.id ORDER BY s.id",
+        &[KERNEL, SLICES],
+    ),
+    (
         "SELECT * FROM interval_intersect('SELECT ts, dur, utid, cpu FROM sched', 'SELECT ts, dur, utid, state FROM thread_state', 'utid') ORDER BY ts, utid, state",
         &[KERNEL],
     ),
@@ -248,6 +252,7 @@ pub(crate) const QUERIES: &[(&str, &[&str])] = &[
     ),
     ("SELECT count(*) FROM samples", &[TRACE]),
     ("SELECT max(dur) FROM slice", &[TRACE]),
+    ("SELECT count(*) FROM state", &[TRACE]),
     // Logs.
     ("SELECT * FROM events", &[LOG]),
     ("SELECT track, count(*) FROM events GROUP BY track", &[LOG]),

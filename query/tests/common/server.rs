@@ -1,6 +1,6 @@
 //! A server of objects: HTTP with ranges, and as much of S3 as reading needs; it can be made to answer wrongly.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -27,6 +27,8 @@ pub(crate) enum Wrong {
     Busy,
     /// The list of objects has no end.
     EndlessList,
+    /// Directories are pages without links.
+    NoPages,
     /// The numbers of a range are not numbers of 64 bits that make sense.
     Overflow,
 }
@@ -138,6 +140,11 @@ fn serve(mut stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
         head(200, "Content-Type: application/xml\r\n", page.len())?;
         return stream.write_all(page.as_bytes()).ok();
     }
+    if name.ends_with('/') && method == "GET" {
+        let page = page(&state, &name);
+        head(if page.is_empty() { 404 } else { 200 }, "", page.len())?;
+        return stream.write_all(page.as_bytes()).ok();
+    }
     let Some(bytes) = state.objects.get(&name).cloned() else {
         return head(404, "", 0);
     };
@@ -233,6 +240,31 @@ fn list(state: &State, bucket: &str, query: &str) -> String {
     }
     format!(
         "<?xml version=\"1.0\"?><ListBucketResult><Name>b</Name>{more}{entries}</ListBucketResult>"
+    )
+}
+
+/// A page that lists a directory; nothing if there is none.
+fn page(state: &State, directory: &str) -> String {
+    let inner = |name: &String| Some(name.strip_prefix(directory)?.to_owned());
+    let names: BTreeSet<String> = state
+        .objects
+        .keys()
+        .filter_map(inner)
+        .map(|name| match name.split_once('/') {
+            Some((first, _)) => format!("{first}/"),
+            None => name,
+        })
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let links = names
+        .iter()
+        .filter(|_| state.wrong != Wrong::NoPages)
+        .map(|name| format!("<a href=\"{}\">{name}</a>\n", name.replace('%', "%25")));
+    format!(
+        "<html><a href=\"../\">up</a>\n{}</html>",
+        links.collect::<String>()
     )
 }
 

@@ -37,8 +37,11 @@ pub(super) fn give(
 ) -> Result<(), NotGiven> {
     let is_null = array.is_null(row);
     if let Form::Optional(inner) = form {
-        to.begin_optional(FIELD, !is_null, u64::from(!is_null));
-        if !is_null {
+        // Of an optional within another one, a column does not say which of both is empty; the selector does.
+        let is_there =
+            !is_null || (matches!(**inner, Form::Optional(_)) && to.selected() == Some(0));
+        to.begin_optional(FIELD, is_there, u64::from(is_there));
+        if is_there {
             give(inner, array, row, to)?;
         }
         to.end_optional(FIELD);
