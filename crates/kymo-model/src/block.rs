@@ -159,7 +159,8 @@ pub struct EventBlock {
     /// the [`Place`](crate::batch::Place) of a field counts from.
     pub bases: Vec<usize>,
     /// For the same events of classes that want them: the byte positions in the chunk where variable-size fields end,
-    /// one event after the other. `first_ends` has, for each event of the walk, the position of its first one.
+    /// one event after the other. `first_ends` has, for each event of the walk, the position of its first one, if any
+    /// class wants them.
     pub ends: Vec<usize>,
     /// See [`ends`](Self::ends).
     pub first_ends: Vec<usize>,

@@ -12,6 +12,9 @@ use crate::{Outcome, make_trace};
 /// Events of the trace of which instructions are counted, and of the one that babeltrace2's Python module reads.
 const FEW: u64 = 200_000;
 
+/// Where a Python may be that has babeltrace2's module: Debian's is not always the first one.
+const PYTHONS: [&str; 2] = ["python3", "/usr/bin/python3"];
+
 /// Reads all events with babeltrace2's Python module.
 const PYTHON: &str = "\
 import bt2, sys
@@ -88,12 +91,15 @@ fn beside_babeltrace(kymo: &Path, rows: &Path, trace: &Path, runs: usize) -> Out
 
 fn beside_python(rows: &Path, trace: &Path) -> Outcome {
     head("times as fast as babeltrace2's Python module");
-    let has_module = hear(command("python3").args(["-c", "import bt2"]))?.code == Some(0);
-    if !has_module {
+    let has_module = |python: &&Path| {
+        let said = hear(command(python).args(["-c", "import bt2"]));
+        said.is_ok_and(|said| said.code == Some(0))
+    };
+    let Some(python) = PYTHONS.map(Path::new).into_iter().find(has_module) else {
         println!("not measured: needs the Debian package python3-bt2");
         return Ok(());
-    }
-    let theirs = measure(Path::new("python3"), &["-c", PYTHON], trace, 1)?.cpu;
+    };
+    let theirs = measure(python, &["-c", PYTHON], trace, 1)?.cpu;
     let ours = measure(rows, &["1", "vtid,cpu_id"], trace, 10)?.cpu;
     let (ours, theirs) = (ours.as_secs_f64(), theirs.as_secs_f64());
     let name = format!("two integer columns ({ours:.3} s, {theirs:.3} s)");

@@ -190,12 +190,32 @@ impl PacketCursor<'_> {
         block: &mut EventBlock,
         visitor: &mut V,
     ) -> Result<bool, Fault> {
+        let is_all =
+            query.numbers == (0..u64::MAX) && query.window == (Timestamp::MIN, Timestamp::MAX);
+        let is_row = |of: &Interest| of.is_wanted && !of.is_visited && !of.wants_ends;
+        let (interests, classes) = (query.interests, &self.stream.events);
+        let is_every = is_all
+            && interests.iter().all(is_row)
+            && classes.iter().all(|of| of.class < interests.len());
+        match is_every {
+            true => self.walk_rows::<V, true>(query, is_all, most, block, visitor),
+            false => self.walk_rows::<V, false>(query, is_all, most, block, visitor),
+        }
+    }
+
+    fn walk_rows<V: EventVisitor, const EVERY: bool>(
+        &mut self,
+        query: &BlockQuery<'_>,
+        is_all: bool,
+        most: usize,
+        block: &mut EventBlock,
+        visitor: &mut V,
+    ) -> Result<bool, Fault> {
         block.begin_walk();
-        let mut rows = BlockRows {
+        let mut rows = BlockRows::<'_, EVERY> {
             query,
             clock: self.stream.clock.as_ref().map(|clock| clock.converter()),
-            is_all: query.numbers == (0..u64::MAX)
-                && query.window == (Timestamp::MIN, Timestamp::MAX),
+            is_all,
             order: block.order,
             rows: RoomOfRows {
                 ticks: [0; ROOM],
@@ -217,9 +237,10 @@ impl PacketCursor<'_> {
             if rows.room == 0 {
                 break Ok(true);
             }
+            let first = self.number;
             let walked = self.walk_room(&mut rows, visitor);
             left -= rows.filled;
-            rows.move_to(block);
+            rows.move_to(block, first);
             if let Some(walked) = walked.transpose() {
                 break walked;
             }
@@ -229,9 +250,9 @@ impl PacketCursor<'_> {
     }
 
     /// Walks on until the rows are full, or until the walk ends: with whether there may be more events.
-    fn walk_room<V: EventVisitor>(
+    fn walk_room<V: EventVisitor, const EVERY: bool>(
         &mut self,
-        rows: &mut BlockRows<'_>,
+        rows: &mut BlockRows<'_, EVERY>,
         visitor: &mut V,
     ) -> Result<Option<bool>, Fault> {
         while rows.has_room() {
@@ -251,15 +272,15 @@ impl PacketCursor<'_> {
 
     /// Goes to the next event, whatever it is, and adds it if it is wanted. Breaks if the walk ends, with whether there
     /// may be more.
-    fn walk_event<V: EventVisitor>(
+    fn walk_event<V: EventVisitor, const EVERY: bool>(
         &mut self,
-        rows: &mut BlockRows<'_>,
+        rows: &mut BlockRows<'_, EVERY>,
         visitor: &mut V,
     ) -> Result<ControlFlow<bool>, Fault> {
         let Some(event) = self.next_event()? else {
             return Ok(ControlFlow::Break(false));
         };
-        let interest = rows.interest(event.class_index());
+        let interest = rows.interest_in(event.class_index());
         rows.is_visited = interest.is_visited;
         rows.begin_ends = rows.ends.len();
         if interest.wants_ends {
@@ -346,7 +367,8 @@ struct RoomOfRows {
 }
 
 /// The next rows of a block: events are written to fixed places, and all rows are appended to the block at once.
-struct BlockRows<'b> {
+/// `EVERY`: each event is a row that needs neither a visit nor ends of fields.
+struct BlockRows<'b, const EVERY: bool> {
     query: &'b BlockQuery<'b>,
     clock: Option<TickConverter>,
     /// Whether all numbers and times are wanted.
@@ -365,7 +387,12 @@ struct BlockRows<'b> {
     at: Option<(u64, usize)>,
 }
 
-impl BlockRows<'_> {
+impl<const EVERY: bool> BlockRows<'_, EVERY> {
+    fn interest_in(&self, class: usize) -> Interest {
+        let interest = self.query.interests.get(class);
+        interest.copied().unwrap_or_default()
+    }
+
     #[inline(always)]
     fn has_room(&self) -> bool {
         self.filled < self.room
@@ -375,7 +402,7 @@ impl BlockRows<'_> {
     #[inline(always)]
     fn add(&mut self, event: &SimpleEvent, interest: Interest) -> bool {
         let (number, ticks) = (event.number, event.clock.0);
-        if !interest.is_wanted || !(self.is_all || self.is_asked_for(ticks, number)) {
+        if !EVERY && (!interest.is_wanted || !(self.is_all || self.is_asked_for(ticks, number))) {
             if interest.wants_ends {
                 self.ends.truncate(self.begin_ends);
             }
@@ -387,10 +414,12 @@ impl BlockRows<'_> {
             return false;
         }
         rows.ticks[row] = ticks;
-        rows.numbers[row] = number;
         rows.bases[row] = event.base;
-        rows.first_ends[row] = self.begin_ends;
         rows.classes[row] = event.class as u32;
+        if !EVERY {
+            rows.numbers[row] = number;
+            rows.first_ends[row] = self.begin_ends;
+        }
         self.filled += 1;
         true
     }
@@ -402,8 +431,8 @@ impl BlockRows<'_> {
         time.is_none_or(|time| begin <= time && time <= end) && self.query.numbers.contains(&number)
     }
 
-    /// Appends the rows to a block: none are left.
-    fn move_to(&mut self, block: &mut EventBlock) {
+    /// Appends the rows to a block: none are left. The walk began at the event with the number `first`.
+    fn move_to(&mut self, block: &mut EventBlock, first: u64) {
         let (rows, count) = (&self.rows, self.filled);
         match &self.clock {
             Some(clock) => {
@@ -418,19 +447,25 @@ impl BlockRows<'_> {
             }
         }
         block.classes.extend_from_slice(&rows.classes[..count]);
-        block.numbers.extend_from_slice(&rows.numbers[..count]);
         block.bases.extend_from_slice(&rows.bases[..count]);
-        let first_ends = &rows.first_ends[..count];
-        block.first_ends.extend_from_slice(first_ends);
+        if EVERY {
+            block.numbers.extend(first..first + count as u64);
+        } else {
+            block.numbers.extend_from_slice(&rows.numbers[..count]);
+            let first_ends = &rows.first_ends[..count];
+            block.first_ends.extend_from_slice(first_ends);
+        }
         self.filled = 0;
     }
 }
 
-impl SimpleVisitor for BlockRows<'_> {
+impl<const EVERY: bool> SimpleVisitor for BlockRows<'_, EVERY> {
     #[inline(always)]
     fn interest(&self, class: usize) -> Interest {
-        let interest = self.query.interests.get(class);
-        interest.copied().unwrap_or_default()
+        match EVERY {
+            true => Interest::default(),
+            false => self.interest_in(class),
+        }
     }
 
     fn ends(&mut self) -> &mut Vec<usize> {

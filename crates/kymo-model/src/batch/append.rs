@@ -1,5 +1,6 @@
 //! Rows of columns put behind those of others: of one column, or of several sources in the order of a merge.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -43,6 +44,89 @@ impl SourceRun {
     }
 }
 
+/// Rows of several sources in the order of a merge.
+#[derive(Clone, Copy, Debug)]
+pub struct MergedRows<'a> {
+    /// Rows of each source, one source after the other.
+    pub parts: &'a [SourceRun],
+    /// Positions among the rows of all parts.
+    pub order: &'a [u16],
+}
+
+impl MergedRows<'_> {
+    /// Maximum number of rows of all parts: their values stay in the processor's cache.
+    pub const MOST: usize = 1024;
+
+    /// The same rows as runs.
+    pub fn runs(&self) -> Vec<SourceRun> {
+        let mut end = 0;
+        let ends = self.parts.iter().map(|part| {
+            end += part.rows;
+            end
+        });
+        let ends: Vec<usize> = ends.collect();
+        let mut runs: Vec<SourceRun> = Vec::new();
+        for &position in self.order {
+            let position = usize::from(position);
+            let number = ends.partition_point(|&end| end <= position);
+            let Some(part) = self.parts.get(number) else {
+                continue;
+            };
+            let begin = ends[number] - part.rows;
+            let (source, first) = (part.source, part.first + (position - begin));
+            match runs.last_mut() {
+                Some(run) if run.source == source && run.range().end == first => run.rows += 1,
+                _ => runs.push(SourceRun {
+                    source,
+                    first,
+                    rows: 1,
+                }),
+            }
+        }
+        runs
+    }
+}
+
+/// Rows to append.
+enum Rows<'a> {
+    Runs(&'a [SourceRun]),
+    /// With the same as runs, for columns that are appended run by run.
+    Merged(MergedRows<'a>, OnceCell<Vec<SourceRun>>),
+}
+
+impl Rows<'_> {
+    fn runs(&self) -> &[SourceRun] {
+        match self {
+            Self::Runs(runs) => runs,
+            Self::Merged(merged, runs) => runs.get_or_init(|| merged.runs()),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Runs(runs) => runs.iter().map(|run| run.rows).sum(),
+            Self::Merged(merged, _) => merged.order.len(),
+        }
+    }
+
+    /// The positions of their sources; of a source, more than once.
+    fn sources(&self) -> impl Iterator<Item = usize> {
+        let runs = match self {
+            Self::Runs(runs) => *runs,
+            Self::Merged(merged, _) => merged.parts,
+        };
+        runs.iter().map(|run| run.source)
+    }
+
+    /// Appends these rows of a column, of which there are the values of each source.
+    fn put<T: Copy + Default>(&self, to: &mut Vec<T>, sources: &[&[T]]) {
+        match self {
+            Self::Runs(runs) => put(to, self.len(), sources, runs),
+            Self::Merged(merged, _) => put_merged(to, sources, *merged),
+        }
+    }
+}
+
 impl Batch {
     /// Appends runs of rows of sources whose columns have the same schema. `no_time` marks rows without a time.
     ///
@@ -50,38 +134,69 @@ impl Batch {
     ///
     /// If the columns are of another schema, or have not all of these rows.
     pub fn append_runs(&mut self, sources: &[SourceRows<'_>], runs: &[SourceRun], no_time: i64) {
-        let all = runs.iter().map(|run| run.rows).sum();
+        self.append_ids(sources, runs);
+        self.append_rows(sources, &Rows::Runs(runs), no_time);
+    }
+
+    /// The same for rows in any order.
+    ///
+    /// # Panics
+    ///
+    /// If the columns are of another schema, or have not all of these rows; or if the parts have more than
+    /// [`MergedRows::MOST`] rows, or not all rows that `order` names.
+    pub fn append_merged(
+        &mut self,
+        sources: &[SourceRows<'_>],
+        merged: MergedRows<'_>,
+        no_time: i64,
+    ) {
+        let rows = Rows::Merged(merged, OnceCell::new());
+        let mut begin = 0;
+        let ids = merged.parts.iter().map(|part| {
+            let id = sources[part.source].first_id(*part)?;
+            begin += part.rows;
+            Some((begin - part.rows, id))
+        });
+        match ids.collect() {
+            Some(ids) => self.ids.push_merged(self.len(), ids, merged.order),
+            None => self.append_ids(sources, rows.runs()),
+        }
+        self.append_rows(sources, &rows, no_time);
+    }
+
+    fn append_ids(&mut self, sources: &[SourceRows<'_>], runs: &[SourceRun]) {
         let mut begin = self.len();
         for run in runs {
             let of = &sources[run.source];
-            let numbers = &of.numbers[run.range()];
-            let id = |number: u64| RowId { number, ..of.id };
-            match (numbers.first(), numbers.last()) {
-                (Some(&first), Some(&last)) if last.wrapping_sub(first) == run.rows as u64 - 1 => {
-                    self.push_id(begin, id(first));
-                }
-                _ => {
-                    for (row, &number) in (begin..).zip(numbers) {
-                        self.push_id(row, id(number));
+            match of.first_id(*run) {
+                Some(id) => self.ids.push(begin, id),
+                None => {
+                    for (row, &number) in (begin..).zip(&of.numbers[run.range()]) {
+                        self.ids.push(row, RowId { number, ..of.id });
                     }
                 }
             }
             begin += run.rows;
-            if run.first == 0 {
-                self.replaced += of.replaced;
-            }
         }
-        let each = || runs.iter().map(|run| (run, &sources[run.source]));
+    }
+
+    /// Appends all of these rows but what identifies them.
+    fn append_rows(&mut self, sources: &[SourceRows<'_>], rows: &Rows<'_>, no_time: i64) {
+        if rows.sources().any(|source| sources[source].replaced > 0) {
+            let firsts = rows.runs().iter().filter(|run| run.first == 0);
+            self.replaced += firsts.map(|run| sources[run.source].replaced).sum::<u64>();
+        }
+        let each = || rows.runs().iter().map(|run| (run, &sources[run.source]));
         let classes: Vec<_> = sources.iter().map(|of| of.classes).collect();
-        put(&mut self.classes, all, &classes, runs);
+        rows.put(&mut self.classes, &classes);
         match &mut self.times {
             Column {
                 data: ColumnData::Int64(to),
                 validity: None,
             } => {
+                let begin = to.len();
                 let times: Vec<_> = sources.iter().map(|of| of.times).collect();
-                put(to, all, &times, runs);
-                let begin = to.len() - all;
+                rows.put(to, &times);
                 if to[begin..].contains(&no_time) {
                     let times = to.split_off(begin);
                     self.times.extend_times(&times, no_time);
@@ -97,7 +212,7 @@ impl Batch {
                 validity: None,
             } if sources.iter().all(|of| of.ticks.is_some()) => {
                 let ticks: Vec<_> = sources.iter().filter_map(|of| of.ticks).collect();
-                put(to, all, &ticks, runs);
+                rows.put(to, &ticks);
             }
             column => each().for_each(|(run, of)| {
                 let ticks = of.ticks.map(|ticks| &ticks[run.range()]);
@@ -108,8 +223,18 @@ impl Batch {
         for (position, column) in self.columns.iter_mut().enumerate() {
             of_column.clear();
             of_column.extend(sources.iter().map(|of| of.columns.get(position)));
-            column.append_runs(&of_column, runs, all);
+            column.append_rows(&of_column, rows);
         }
+    }
+}
+
+impl SourceRows<'_> {
+    /// What identifies the first row of a run, if its rows are one after the other in the chunk.
+    fn first_id(&self, run: SourceRun) -> Option<RowId> {
+        let numbers = &self.numbers[run.range()];
+        let (&number, &last) = (numbers.first()?, numbers.last()?);
+        let is_whole = last.wrapping_sub(number) == run.rows as u64 - 1;
+        is_whole.then_some(RowId { number, ..self.id })
     }
 }
 
@@ -229,12 +354,12 @@ impl Column {
         }
     }
 
-    /// Appends runs of rows of columns of the same type.
-    fn append_runs(&mut self, sources: &[Option<&Self>], runs: &[SourceRun], all: usize) {
-        let is_whole = |of: &Option<&Self>| of.is_some_and(|of| of.validity.is_none());
+    /// Appends rows of columns of the same type.
+    fn append_rows(&mut self, sources: &[Option<&Self>], rows: &Rows<'_>) {
+        let is_whole = |of: Option<&Self>| of.is_some_and(|of| of.validity.is_none());
         // A source that has ended has no columns.
         let are_whole = || {
-            sources.iter().all(is_whole) || runs.iter().all(|run| is_whole(&sources[run.source]))
+            sources.iter().copied().all(is_whole) || rows.sources().all(|of| is_whole(sources[of]))
         };
         if self.validity.is_none() && are_whole() {
             macro_rules! numbers {
@@ -249,7 +374,7 @@ impl Column {
                                     None => &[],
                                 })
                                 .collect();
-                            return put(to, all, &of_sources, runs);
+                            return rows.put(to, &of_sources);
                         })*
                         _ => {}
                     }
@@ -257,7 +382,7 @@ impl Column {
             }
             numbers!(Uint8 Uint16 Uint32 Uint64 Int8 Int16 Int32 Int64 Float32 Float64);
         }
-        for run in runs {
+        for run in rows.runs() {
             if let Some(from) = sources[run.source] {
                 self.append(from, run.range());
             }
@@ -290,6 +415,24 @@ fn put<T: Copy + Default>(to: &mut Vec<T>, all: usize, sources: &[&[T]], runs: &
         at += run.rows;
     }
     to.truncate(at);
+}
+
+/// Appends merged values of sources.
+fn put_merged<T: Copy + Default>(to: &mut Vec<T>, sources: &[&[T]], rows: MergedRows<'_>) {
+    let mut values = Vec::with_capacity(MergedRows::MOST);
+    for part in rows.parts {
+        values.extend_from_slice(&sources[part.source][part.range()]);
+    }
+    assert!(
+        values.len() <= MergedRows::MOST,
+        "more rows than may be merged at once"
+    );
+    values.resize(MergedRows::MOST, T::default());
+    // The size is known then, so that no position has to be checked.
+    if let Some(values) = values.first_chunk::<{ MergedRows::MOST }>() {
+        let each = rows.order.iter();
+        to.extend(each.map(|&position| values[usize::from(position) % MergedRows::MOST]));
+    }
 }
 
 /// Copies a block of fixed size, if both have as many values.

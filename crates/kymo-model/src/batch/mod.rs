@@ -17,6 +17,7 @@ mod build;
 mod column;
 mod deep;
 mod gather;
+mod ids;
 mod visit;
 mod wanted;
 
@@ -28,11 +29,12 @@ use std::sync::Arc;
 
 use kymo_time::Timestamp;
 
-pub use self::append::{SourceRows, SourceRun};
+pub use self::append::{MergedRows, SourceRows, SourceRun};
 pub use self::bitmap::Bitmap;
 pub use self::build::{Columns, Table};
 pub use self::column::{Column, ColumnData, ColumnType, DataType, Strings};
 pub use self::gather::{Layout, Number, Place};
+use self::ids::Ids;
 pub use self::wanted::{
     ColumnSource, Member, WantedColumn, all_columns, column_type, labels_type, members,
 };
@@ -106,8 +108,7 @@ pub enum NoticeKind {
 #[derive(Clone, Debug)]
 pub struct Batch {
     schema: Arc<[ColumnType]>,
-    /// Rows that are one after the other in a chunk: the first of each run, and what identifies it.
-    ids: Vec<(usize, RowId)>,
+    ids: Ids,
     classes: Vec<u32>,
     times: Column,
     ticks: Column,
@@ -122,7 +123,7 @@ impl Batch {
         let columns = schema.iter().map(|of| Column::new(&of.data_type)).collect();
         Self {
             schema,
-            ids: Vec::new(),
+            ids: Ids::default(),
             classes: Vec::new(),
             times: Column::new(&DataType::Int64),
             ticks: Column::new(&DataType::Uint64),
@@ -138,7 +139,7 @@ impl Batch {
         Self {
             schema: Arc::clone(&self.schema),
             classes: Vec::with_capacity(self.len() + append::SHORT),
-            ids: Vec::with_capacity(self.ids.len()),
+            ids: self.ids.empty_like(),
             times: self.times.empty_like(),
             ticks: self.ticks.empty_like(),
             columns: self.columns.iter().map(Column::empty_like).collect(),
@@ -169,20 +170,12 @@ impl Batch {
     /// If the row does not exist.
     pub fn id(&self, row: usize) -> RowId {
         assert!(row < self.len(), "there is no row {row}");
-        let run = self.ids.partition_point(|&(first, _)| first <= row);
-        let (first, id) = self.ids[run - 1];
-        RowId {
-            number: id.number + (row - first) as u64,
-            ..id
-        }
+        self.ids.get(row)
     }
 
     /// Rows that are one after the other in a chunk, and what identifies the first of them.
     pub fn runs(&self) -> impl Iterator<Item = (Range<usize>, RowId)> {
-        let ends = self.ids.iter().skip(1).map(|&(first, _)| first);
-        let ends = ends.chain([self.len()]);
-        let runs = self.ids.iter().zip(ends);
-        runs.map(|(&(first, id), end)| (first..end, id))
+        self.ids.runs(self.len())
     }
 
     /// The position of each row's event class in its recording.
@@ -246,7 +239,7 @@ impl Batch {
     /// Appends the head of a row. Its columns are to be [appended](Self::append_columns), before the batch is
     /// read.
     pub fn push_head(&mut self, head: RowHead) {
-        self.push_id(self.len(), head.id);
+        self.ids.push(self.len(), head.id);
         self.classes.push(head.class);
         match head.time {
             Some(time) => self.times.push_sint(time.as_nanos()),
@@ -279,30 +272,18 @@ impl Batch {
         let id = |number: u64| RowId { number, ..first };
         match (numbers.first(), numbers.last()) {
             (Some(&begin), Some(&last)) if last.wrapping_sub(begin) == rows as u64 - 1 => {
-                self.push_id(self.len(), id(begin));
+                self.ids.push(self.len(), id(begin));
                 self.classes.extend_from_slice(classes);
             }
             _ => {
                 for (&number, &class) in numbers.iter().zip(classes) {
-                    self.push_id(self.len(), id(number));
+                    self.ids.push(self.len(), id(number));
                     self.classes.push(class);
                 }
             }
         }
         self.times.extend_times(times, no_time);
         self.ticks.extend_ticks(ticks, rows);
-    }
-
-    /// Adds what identifies a row, which is the next one.
-    #[inline]
-    fn push_id(&mut self, row: usize, id: RowId) {
-        let next = self.ids.last().map(|&(first, of)| RowId {
-            number: of.number.wrapping_add((row - first) as u64),
-            ..of
-        });
-        if next != Some(id) {
-            self.ids.push((row, id));
-        }
     }
 
     /// Appends rows of columns of the same schema.
@@ -357,7 +338,7 @@ impl Batch {
     /// The bytes that the columns hold.
     pub fn byte_size(&self) -> usize {
         let head = size_of::<u32>() + 2 * size_of::<u64>();
-        let heads = self.len() * head + size_of_val(self.ids.as_slice());
+        let heads = self.len() * head + self.ids.byte_size();
         heads + self.columns.iter().map(Column::byte_size).sum::<usize>()
     }
 }

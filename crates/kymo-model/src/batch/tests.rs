@@ -595,4 +595,39 @@ fn runs_of_sources_are_the_rows_one_by_one() {
         }
         assert_eq!(format!("{at_once:?}"), format!("{one_by_one:?}"));
     }
+    for (parts, order) in [
+        (&[run(0, 0, 4), run(1, 2, 1)][..], &[0, 4, 1, 2, 3][..]),
+        (&[run(0, 0, 4), run(1, 1, 1)], &[4, 0, 1, 2, 3]),
+        (&[run(0, 2, 3), run(1, 4, 5)], &[3, 0, 4, 1, 2, 5, 6, 7]),
+        // Numbers that are not one after the other, and a part of the order alone.
+        (&[run(1, 0, 9), run(0, 0, 9)], &[9, 0, 1, 2, 10, 11, 3, 12]),
+        (&[run(0, 3, 6)], &[0, 1, 2, 3, 4, 5]),
+        (&[run(0, 0, 2), run(0, 2, 2)], &[0, 1, 2, 3]),
+    ] {
+        let (mut merged, mut one_by_one) = (
+            Batch::new(Arc::clone(&schema)),
+            Batch::new(Arc::clone(&schema)),
+        );
+        for _ in 0..2 {
+            let rows = MergedRows { parts, order };
+            merged.append_merged(&sources, rows, no_time);
+            one_by_one.append_runs(&sources, &rows.runs(), no_time);
+        }
+        let heads =
+            |batch: &Batch| -> Vec<_> { (0..batch.len()).map(|row| batch.head(row)).collect() };
+        assert_eq!(heads(&merged), heads(&one_by_one));
+        assert_eq!(merged.len(), 2 * order.len());
+        assert_eq!(merged.replaced(), one_by_one.replaced());
+        let columns = |batch: &Batch| format!("{:?}", batch.columns());
+        assert_eq!(columns(&merged), columns(&one_by_one));
+        let mut next = 0;
+        for (rows, id) in merged.runs() {
+            assert_eq!(rows.start, next);
+            for (row, number) in rows.clone().zip(id.number..) {
+                assert_eq!(merged.id(row), RowId { number, ..id });
+            }
+            next = rows.end;
+        }
+        assert_eq!(next, merged.len());
+    }
 }

@@ -11,9 +11,10 @@ use kymo_text::Line;
 use kymo_time::Timestamp;
 
 use super::entries::NO_TIME;
-use super::head::Head;
+use super::head::{Head, Key};
 use super::job::{Jobs, StopOnDrop, WorkerState};
 use super::source::SourceInfo;
+use super::window::{MergeWindow, renew_keys};
 use super::{Options, Output, RowRun, Select, Summary};
 use crate::AnyRecording;
 use crate::show::{Message, MessageKind, Sink};
@@ -142,6 +143,7 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
             true => (0..).take(jobs.sources().len()).collect(),
             false => ranks(jobs.sources()),
         };
+        let mut window = MergeWindow::new(&ranks, by_stream);
         let mut heads: Vec<Head<'r>> = Vec::with_capacity(ranks.len());
         let mut heap = BinaryHeap::with_capacity(ranks.len());
         let output = &mut *self.output;
@@ -178,6 +180,12 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         }
         let takes_runs = A::ROWS && self.sink.takes_runs();
         while going {
+            if window.is_due() {
+                (going, heap) = self.hand_over_window(&mut window, &mut heads, heap)?;
+                if !going {
+                    break;
+                }
+            }
             let Some(Reverse(mut key)) = heap.pop() else {
                 break;
             };
@@ -205,17 +213,25 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
                     _ => i64::MAX,
                 };
                 let head = &mut heads[source];
-                going = match takes_runs && head.is_at_event() {
+                let (first, is_at_event) = (head.next, head.is_at_event());
+                going = match takes_runs && is_at_event {
                     true => self.add_run(source, head, end),
                     false => {
                         self.hand_over_runs(&heads) && self.hand_over(&mut heads[source], end)?
                     }
                 };
+                if A::ROWS && is_at_event {
+                    window.run_taken(heads[source].next - first);
+                }
                 if self.runs.len() >= MOST_RUNS {
                     going = self.hand_over_runs(&heads) && going;
                 }
                 if let Some(next) = heads[source].key(source) {
                     key = next;
+                }
+                if window.is_due() {
+                    heap.push(Reverse(key));
+                    break;
                 }
             }
         }
@@ -267,7 +283,7 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         Ok(true)
     }
 
-    /// WorkerState over the first message of a source, and all events right after it that are
+    /// Hands over the first message of a source, and all events right after it that are
     /// earlier than `end`. `false` ends the run.
     fn hand_over(&mut self, head: &mut Head<'r>, end: i64) -> io::Result<bool> {
         if !head.is_at_event() {
@@ -282,7 +298,8 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
             return Ok(true);
         }
         if A::ROWS {
-            return self.hand_over_rows(head, end);
+            let count = self.run_length(head, end);
+            return self.hand_over_rows(head, count);
         }
         if head.info.by_stream {
             return self.hand_over_batch(head);
@@ -313,11 +330,9 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         Ok(true)
     }
 
-    /// WorkerState over the next row of a source, and all right after it that are earlier than `end`. `false` ends
-    /// the run.
-    fn hand_over_rows(&mut self, head: &mut Head<'r>, end: i64) -> io::Result<bool> {
+    /// Hands over the next rows of a source. `false` ends the run.
+    fn hand_over_rows(&mut self, head: &mut Head<'r>, count: usize) -> io::Result<bool> {
         let entries = &head.batch.entries;
-        let count = self.run_length(head, end);
         let run = RowRun {
             recording: head.info.recording,
             stream: head.info.stream,
@@ -383,7 +398,44 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         going
     }
 
-    /// WorkerState over the text of all events of a batch that are left, as it is. `false` ends the run.
+    /// Hands over rows of which the order is found at once, if there are any. `false` ends the run of all.
+    fn hand_over_window(
+        &mut self,
+        window: &mut MergeWindow,
+        heads: &mut [Head<'r>],
+        heap: BinaryHeap<Reverse<Key>>,
+    ) -> io::Result<(bool, BinaryHeap<Reverse<Key>>)> {
+        let limit = self.options.limit;
+        let most = limit.map_or(u64::MAX, |limit| limit - self.summary.events);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let keys = heap.iter().map(|Reverse(key)| key);
+        let Some(merged) = window.find(heads, keys, most) else {
+            return Ok((true, heap));
+        };
+        let mut going = self.hand_over_runs(heads);
+        if !going {
+            return Ok((false, heap));
+        }
+        if self.sink.takes_runs() {
+            let sources: Vec<_> = heads.iter().map(Head::rows).collect();
+            going = self.sink.merged(&sources, merged);
+            self.summary.events += merged.order.len() as u64;
+            for part in merged.parts {
+                heads[part.source].next += part.rows;
+            }
+            going = going && limit != Some(self.summary.events);
+        } else {
+            for run in merged.runs() {
+                going = self.hand_over_rows(&mut heads[run.source], run.rows)?;
+                if !going {
+                    break;
+                }
+            }
+        }
+        Ok((going, renew_keys(heap, heads)))
+    }
+
+    /// Hands over the text of all events of a batch that are left, as it is. `false` ends the run.
     fn hand_over_batch(&mut self, head: &mut Head<'r>) -> io::Result<bool> {
         let left = (head.batch.entries.len() - head.next) as u64;
         let limit = self.options.limit.unwrap_or(u64::MAX);

@@ -19,6 +19,7 @@ mod source;
 mod tail;
 mod until;
 mod watched;
+mod window;
 
 use std::io;
 use std::ops::{ControlFlow, Range};

@@ -29,7 +29,7 @@ pub(crate) mod wall;
 
 use std::io;
 
-use kymo_model::batch::{SourceRows, SourceRun};
+use kymo_model::batch::{MergedRows, SourceRows, SourceRun};
 use kymo_model::{Chunk, Cursor, Event, EventBlock, Fault, FieldId, Lost};
 use kymo_text::Line;
 use kymo_time::Timestamp;
@@ -219,13 +219,19 @@ pub trait Sink {
         true
     }
 
-    /// Whether it takes many [runs](Self::runs) of rows at once, instead of one after the other.
+    /// Whether it takes many [runs](Self::runs) of rows at once, or [merged](Self::merged) rows, instead of one run
+    /// after the other.
     fn takes_runs(&self) -> bool {
         false
     }
 
     /// Runs of rows in their final order. `false` ends the run.
     fn runs(&mut self, _sources: &[SourceRows<'_>], _runs: &[SourceRun]) -> bool {
+        true
+    }
+
+    /// Rows of several streams in their final order. `false` ends the run.
+    fn merged(&mut self, _sources: &[SourceRows<'_>], _rows: MergedRows<'_>) -> bool {
         true
     }
 

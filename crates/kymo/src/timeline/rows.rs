@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
-use kymo_model::batch::{Batch, NoticeKind, RowId, SourceRows, SourceRun};
+use kymo_model::batch::{Batch, MergedRows, NoticeKind, RowId, SourceRows, SourceRun};
 use kymo_model::{FaultReport, FieldId};
 use kymo_text::Line;
 
@@ -167,6 +167,15 @@ impl Gatherer<'_> {
         batch.push_notice(recording as u32, stream as u32, kind);
     }
 
+    /// Puts the faults that were met before some rows before them.
+    fn take_faults_before(&mut self, sources: &[SourceRows<'_>], rows: &[SourceRun]) {
+        let has_faults = !self.faults.borrow().is_empty();
+        if let Some(run) = rows.first().filter(|_| has_faults) {
+            let id = sources[run.source].id;
+            self.take_faults(id.recording as usize, id.stream as usize);
+        }
+    }
+
     fn take_faults(&mut self, recording: usize, stream: usize) {
         let faults = std::mem::take(&mut *self.faults.borrow_mut());
         for fault in faults {
@@ -249,21 +258,33 @@ impl<'a> Sink for Gatherer<'a> {
     }
 
     fn runs(&mut self, sources: &[SourceRows<'_>], runs: &[SourceRun]) -> bool {
-        let has_faults = !self.faults.borrow().is_empty();
-        if let Some(run) = runs.first().filter(|_| has_faults) {
-            let id = sources[run.source].id;
-            self.take_faults(id.recording as usize, id.stream as usize);
-        }
+        self.take_faults_before(sources, runs);
         self.mixed_rows(sources, runs)
+    }
+
+    fn merged(&mut self, sources: &[SourceRows<'_>], rows: MergedRows<'_>) -> bool {
+        if !self.faults.borrow().is_empty() {
+            self.take_faults_before(sources, &rows.runs());
+        }
+        let mut order = rows.order;
+        while !order.is_empty() && !self.is_done {
+            let (fitting, left) = order.split_at(order.len().min(self.room()));
+            let rows = MergedRows {
+                order: fitting,
+                ..rows
+            };
+            self.batch(0, 0).append_merged(sources, rows, NO_TIME);
+            self.end_append();
+            order = left;
+        }
+        !self.is_done
     }
 }
 
 impl Gatherer<'_> {
     /// Appends rows that have their columns one after the other.
     fn mixed_rows(&mut self, sources: &[SourceRows<'_>], runs: &[SourceRun]) -> bool {
-        let batch_rows = self.batch_rows;
-        let batch = self.batch(0, 0);
-        let room = (batch_rows - batch.len()).min(ROWS_BETWEEN_SIZES);
+        let room = self.room();
         if runs.iter().map(|run| run.rows).sum::<usize>() <= room {
             return self.append(sources, runs);
         }
@@ -271,8 +292,7 @@ impl Gatherer<'_> {
         let mut next = runs.next();
         let mut fitting = std::mem::take(&mut self.fitting);
         while next.is_some() && !self.is_done {
-            let batch = self.batch(0, 0);
-            let mut room = (batch_rows - batch.len()).min(ROWS_BETWEEN_SIZES);
+            let mut room = self.room();
             fitting.clear();
             while let Some(run) = next
                 && room > 0
@@ -297,9 +317,20 @@ impl Gatherer<'_> {
 
     /// Appends rows for which the batch has room. `false` ends the run.
     fn append(&mut self, sources: &[SourceRows<'_>], runs: &[SourceRun]) -> bool {
+        self.batch(0, 0).append_runs(sources, runs, NO_TIME);
+        self.end_append()
+    }
+
+    /// The number of rows that may be appended before the size of the batch is looked at.
+    fn room(&mut self) -> usize {
+        let batch_rows = self.batch_rows;
+        (batch_rows - self.batch(0, 0).len()).min(ROWS_BETWEEN_SIZES)
+    }
+
+    /// Hands over a batch that is full. `false` ends the run.
+    fn end_append(&mut self) -> bool {
         let batch_rows = self.batch_rows;
         let batch = self.batch(0, 0);
-        batch.append_runs(sources, runs, NO_TIME);
         if batch.len() >= batch_rows || batch.byte_size() >= MOST_BYTES {
             self.hand_over(0, 0);
         }

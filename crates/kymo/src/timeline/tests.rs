@@ -529,6 +529,80 @@ proptest::proptest! {
     }
 }
 
+/// Streams of packets with many events at a time, of which some go back.
+fn long_streams() -> impl proptest::prelude::Strategy<Value = Vec<Vec<Packet>>> {
+    use proptest::prelude::*;
+    let step = prop_oneof![8 => 0..4_i64, 2 => 0..200_i64, 1 => -30..0_i64];
+    let packet = (prop::collection::vec((step, 0_u8..2), 0..150), 0_u32..2);
+    let stream = prop::collection::vec(packet, 1..5);
+    prop::collection::vec(stream, 1..6).prop_map(|streams| {
+        let streams = streams.into_iter().map(|packets| {
+            let mut time = 100_i64;
+            let packets = packets.into_iter().map(|(events, lost)| {
+                let events = events.into_iter().map(|(step, class)| {
+                    time = (time + step).max(0);
+                    (time as u64, class)
+                });
+                (events.collect(), lost)
+            });
+            packets.collect()
+        });
+        streams.collect()
+    })
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(60))]
+    #[test]
+    fn rows_are_merged_as_their_text_is(
+        streams in long_streams(),
+        are_two in proptest::prelude::any::<bool>(),
+        class in 0_u8..4,
+        limit in proptest::option::of(0_u64..2000),
+        batch_rows in 1_usize..3000,
+    ) {
+        use crate::show::{MessageKind, Times, WallOptions, json::Json};
+        let directory = tempfile::tempdir().unwrap();
+        for (stream, packets) in streams.iter().enumerate() {
+            // Streams of two traces may have the same rank.
+            let (name, number) = match are_two && stream % 2 == 0 {
+                true => ("even", stream / 2),
+                false => ("odd", stream),
+            };
+            write_stream(&directory.path().join(name), number, packets);
+        }
+        let opened = crate::open::open(&[directory.path().into()], &Default::default());
+        let timeline = Timeline::new(opened.recordings);
+        let mut query = Query { threads: 1, batch_rows, limit, columns: Columns::All, ..Query::default() };
+        if class < 2 {
+            let name = if class == 0 { "a" } else { "b" };
+            query.filter.condition = Some(format!("event.name == \"{name}\"").parse().unwrap());
+        }
+        let json = Json::with_times(Times::default(), WallOptions::default());
+        let shown = timeline.text(&query, json).unwrap().filter_map(|row| row.message);
+        let shown = shown.filter(|of| of.kind == MessageKind::Event);
+        let shown: Vec<_> = shown
+            .map(|of| (of.recording, of.stream, of.chunk, of.class, of.time, of.ticks))
+            .collect();
+        let rows = heads(&timeline, &query);
+        let merged: Vec<_> = rows
+            .iter()
+            .map(|(RowHead { id, class, time, ticks }, _)| {
+                (id.recording as usize, id.stream as usize, id.chunk as usize, *class as usize, *time, *ticks)
+            })
+            .collect();
+        assert_eq!(merged, shown);
+        // Within a chunk, rows stay in its order, and their values with them.
+        let mut last = BTreeMap::new();
+        for (RowHead { id, .. }, values) in &rows {
+            let before = last.insert((id.recording, id.stream, id.chunk), id.number);
+            assert!(before.is_none_or(|before| before < id.number));
+            let number = format!("Uint({})", id.number as u8);
+            assert!(values.contains(&number), "{values:?} {number}");
+        }
+    }
+}
+
 #[test]
 fn backwards_is_the_other_way_round_of_real_traces() {
     for name in ["lttng-small", "lttng-discarded", "rfc-small"] {
