@@ -35,7 +35,7 @@ mod zone;
 
 pub use cgi::{cgi, expanded_for_tests};
 pub use commands::{
-    COMMANDS, find, knows, locking_named, makes_databases, run, target, with_place,
+    COMMANDS, find, knows, locking_named, makes_databases, run, target, tune, with_place,
 };
 pub use daemon::{Client as DaemonClient, PORT as DAEMON_PORT};
 pub use failure::Failure;
