@@ -21,8 +21,7 @@ pub(super) const COMMAND: Command = Command {
     name: "dump",
     about: "Write a database as XML",
     details: "The text is that of rrdtool on a 64-bit machine, byte for byte: numbers of 11 \
-        digits, and times in comments that are local (TZ says where). A daemon of another machine \
-        dumps its own file, if it can: rrdcached since 1.9, and kymo serve.",
+        digits, and times in comments that are local (TZ says where).",
     operands: "FILE.rrd [FILE.xml]",
     options: &[
         Opt::with(

@@ -134,8 +134,7 @@ pub(super) const COMMAND: Command = Command {
             Some('D'),
             "daemon",
             "ADDRESS",
-            "Have the daemon at this address write what it holds of the file before, and forget the file; one of \
-             another machine changes its file itself, if it can.",
+            "Have the daemon at this address write what it holds of the file before, and forget the file.",
         ),
         WAIT,
         LOCKING,
