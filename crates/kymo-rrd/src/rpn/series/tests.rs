@@ -200,7 +200,8 @@ proptest! {
             let series = evaluate(text).ok()?;
             Some((series.start(), series.step(), bits(series.values())))
         };
-        prop_assert_eq!(found(&text), found(&format!("{text},DUP,POP")));
+        // A number at the end would be none.
+        prop_assert_eq!(found(&format!("{text},")), found(&format!("{text},DUP,POP")));
     }
 
     #[test]
