@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
@@ -99,6 +100,100 @@ fn a_daemon_answers_itself() {
     let (code, out, _) = kymo(directory.path(), &["last", "--daemon", &address, "/x.rrd"]);
     assert_eq!((code, &*out), (0, "1500000000\n"));
     assert_eq!(reported.recv().unwrap(), ["last /x.rrd"]);
+}
+
+/// A daemon that is reached as one of another machine; the connection ends behind XML.
+fn remote(
+    answers: &'static [(&'static str, &'static str)],
+) -> (String, mpsc::Receiver<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (report, reported) = mpsc::channel();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut asked = Vec::new();
+        for line in BufReader::new(stream.try_clone().unwrap()).lines() {
+            let line = line.unwrap();
+            let answer = answers
+                .iter()
+                .find(|(request, _)| line.starts_with(request));
+            let answer = answer.map_or("-1 Unknown command: x", |(_, answer)| answer);
+            asked.push(line);
+            writeln!(stream, "{answer}").unwrap();
+            if answer.starts_with('<') {
+                break;
+            }
+        }
+        // The test may be over.
+        let _ = report.send(asked);
+    });
+    (address, reported)
+}
+
+#[test]
+fn a_daemon_of_another_machine_changes_and_dumps_its_own_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let done = &[
+        ("flush", "0 Successfully flushed."),
+        ("tune", "0 Success"),
+        ("forget", "0 Gone!"),
+    ];
+    let (address, reported) = remote(done);
+    let words = ["tune", "-D", &address, "a.rrd", "-h", "a:70"];
+    assert_eq!(kymo(here, &words), (0, String::new(), String::new()));
+    let asked = ["flush a.rrd", "tune a.rrd 3 tune --heartbeat=a:70 a.rrd"];
+    assert_eq!(reported.recv().unwrap(), asked);
+    let (address, reported) = remote(done);
+    let words = ["tune", "-D", &address, "a.rrd", "RRA#0:+5", "DEL:b"];
+    assert_eq!(kymo(here, &words).0, 0);
+    let asked = [
+        "flush a.rrd",
+        "tune a.rrd 4 tune a.rrd RRA#0:+5 DEL:b",
+        "forget a.rrd",
+    ];
+    assert_eq!(reported.recv().unwrap(), asked);
+    let (address, _) = remote(done);
+    let (code, _, err) = kymo(here, &["tune", "-D", &address, "a.rrd", "--wait"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("--wait does not apply"), "{err}");
+
+    let dump = &[(
+        "dump",
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<!DOCTYPE rrd>\n<!-- x -->\n<rrd>\n\
+         <step>1</step>\n</rrd>",
+    )];
+    let (address, _) = remote(dump);
+    let (code, out, err) = kymo(here, &["dump", "-d", &address, "a.rrd"]);
+    assert_eq!(
+        (code, format!("{out}{err}")),
+        (0, format!("{}\n", dump[0].1))
+    );
+    let (address, _) = remote(dump);
+    let (_, out, _) = kymo(here, &["dump", "-n", "-d", &address, "a.rrd"]);
+    let expected = "<!-- Round Robin Database Dump -->\n<rrd>\n<step>1</step>\n</rrd>\n";
+    assert_eq!(out, expected);
+    // Half a dump replaces nothing.
+    std::fs::write(here.join("a.xml"), "before").unwrap();
+    let (address, _) = remote(&[("dump", "<rrd>\n<step>1</step>")]);
+    let (code, _, err) = kymo(here, &["dump", "-d", &address, "a.rrd", "a.xml"]);
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("the connection ended within the dump"),
+        "{err}"
+    );
+    assert_eq!(std::fs::read(here.join("a.xml")).unwrap(), b"before");
+
+    // rrdcached before 1.8: the file may be here, too.
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../kymo-rrd/tests/data/dump/fresh.i386.rrd"
+    );
+    std::fs::copy(file, here.join("a.rrd")).unwrap();
+    let (address, reported) = remote(&[("flush", "0 Successfully flushed.")]);
+    let (code, out, _) = kymo(here, &["dump", "-d", &address, "a.rrd"]);
+    assert!(code == 0 && out.contains("<lastupdate>"), "{out}");
+    assert_eq!(reported.recv().unwrap(), ["dump a.rrd", "flush a.rrd"]);
 }
 
 #[test]

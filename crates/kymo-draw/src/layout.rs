@@ -155,11 +155,9 @@ fn lay(fonts: &Fonts, text: &Text, zoom: f64) -> Laid {
                 }
                 let mut piece: Option<Piece> = None;
                 let pixels = run.style.font.pixels();
-                let glyphs = fonts.glyphs_of(face, word.chars().take(left)).into_iter();
-                let mut glyphs = glyphs.peekable();
-                while let Some(((face, glyph), character)) = glyphs.next() {
-                    let next = glyphs.peek().map(|(next, _)| *next);
-                    let advance = fonts.advance((face, glyph), next, pixels * zoom);
+                let glyphs = fonts.glyphs_of(face, word.chars().take(left));
+                let advances = fonts.advances(&glyphs, pixels * zoom);
+                for (((face, glyph), character), advance) in glyphs.into_iter().zip(advances) {
                     let advance = units(advance / zoom);
                     if piece.as_ref().is_none_or(|piece| piece.face != face) {
                         let next = Piece::new(fonts, face, &run.style, x);

@@ -59,8 +59,12 @@ impl Scratch {
 }
 
 fn encode(canvas: &Canvas, level: u32, scratch: &mut Scratch) -> Vec<u8> {
-    let alphas = canvas.pixels.iter().map(|pixel| pixel[3]);
-    let opaque = alphas.fold(255, |all, alpha| all & alpha) == 255;
+    // Whole pixels: compilers make that several at once.
+    let pixels = canvas.pixels.iter().map(|pixel| u32::from_ne_bytes(*pixel));
+    let opaque = pixels
+        .fold(u32::MAX, |all, pixel| all & pixel)
+        .to_ne_bytes()[3]
+        == 255;
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
     let mut header = Vec::with_capacity(13);
     header.extend(canvas.width.to_be_bytes());

@@ -2,7 +2,7 @@
 
 use crate::font::{FaceId, Fonts, GlyphKey, spelled};
 use crate::layout::{self, GlyphRun, PlacedGlyph, Rotation};
-use crate::number::{Number, push_count, push_fixed, push_number};
+use crate::number::{Collected, Number};
 use crate::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment, Stroke,
 };
@@ -117,36 +117,106 @@ impl std::fmt::Display for Rgb {
     }
 }
 
-/// Appends a path's steps, in pixels rounded to 256ths.
+/// Appends a path's steps, in pixels rounded to 256ths, as cairo keeps them: no line to where the path is already, and
+/// one line for several in the same direction.
 fn push_steps(out: &mut Vec<u8>, path: &Path, zoom: f64) {
-    fn push(out: &mut Vec<u8>, name: u8, points: &[Fixed]) {
-        out.extend_from_slice(&[name, b' ']);
-        for (x, y) in points {
-            push_fixed(out, *x);
-            out.push(b' ');
-            push_fixed(out, *y);
-            out.push(b' ');
+    let at = |point: Point| (fixed(point.x * zoom), fixed(point.y * zoom));
+    let mut steps = Steps {
+        out: Collected::new(out),
+        begin: None,
+        here: None,
+        line: None,
+        is_drawn: false,
+        is_closed: false,
+    };
+    for segment in &path.segments {
+        match *segment {
+            Segment::Move(to) => steps.move_to(at(to)),
+            Segment::Line(to) => steps.line_to(at(to)),
+            Segment::Curve(first, second, to) => steps.curve_to([at(first), at(second), at(to)]),
+            Segment::Close => steps.close(),
         }
     }
-    let mut begin = None;
-    let steps = steps(path, zoom);
-    let mut steps = steps.iter().peekable();
-    while let Some(step) = steps.next() {
-        match step {
-            Step::Move(to) => {
-                begin = Some(*to);
-                push(out, b'M', &[*to]);
-            }
-            Step::Line(to) => push(out, b'L', &[*to]),
-            Step::Curve(points) => push(out, b'C', points),
-            Step::Close => {
-                out.extend_from_slice(b"Z ");
-                let moves = matches!(steps.peek(), Some(Step::Move(_)));
-                if let Some(begin) = begin.filter(|_| !moves) {
-                    push(out, b'M', &[begin]);
-                }
+    steps.finish();
+}
+
+/// The steps of a path while they are written.
+struct Steps<'a> {
+    out: Collected<'a>,
+    /// Where the part begins.
+    begin: Option<Fixed>,
+    here: Option<Fixed>,
+    /// Begin and end of a line that is not written yet: the next one may go on in its direction.
+    line: Option<(Fixed, Fixed)>,
+    /// Whether the last step is a line or a curve.
+    is_drawn: bool,
+    /// Whether the part was closed: the next step, if any but a move, begins where it began.
+    is_closed: bool,
+}
+
+impl Steps<'_> {
+    fn write<const N: usize>(&mut self, name: &[u8; 2], points: [Fixed; N]) {
+        self.out.text(name);
+        for (x, y) in points {
+            self.out.fixed(x);
+            self.out.text(b" ");
+            self.out.fixed(y);
+            self.out.text(b" ");
+        }
+    }
+
+    /// Writes what the next step cannot change any more.
+    fn settle(&mut self, moves: bool) {
+        if let Some((_, to)) = self.line.take() {
+            self.write(b"L ", [to]);
+        }
+        if std::mem::take(&mut self.is_closed)
+            && let Some(begin) = self.begin.filter(|_| !moves)
+        {
+            self.write(b"M ", [begin]);
+        }
+    }
+
+    fn move_to(&mut self, to: Fixed) {
+        self.settle(true);
+        self.write(b"M ", [to]);
+        (self.begin, self.here, self.is_drawn) = (Some(to), Some(to), false);
+    }
+
+    fn line_to(&mut self, to: Fixed) {
+        let Some(from) = self.here.replace(to) else {
+            return self.move_to(to);
+        };
+        if self.is_drawn && from == to {
+            return;
+        }
+        match &mut self.line {
+            Some((first, end)) if onwards(*first, from, to) => *end = to,
+            _ => {
+                self.settle(false);
+                (self.line, self.is_drawn) = (Some((from, to)), true);
             }
         }
+    }
+
+    fn curve_to(&mut self, points: [Fixed; 3]) {
+        if self.here.is_none() {
+            self.move_to(points[0]);
+        }
+        self.settle(false);
+        self.write(b"C ", points);
+        (self.here, self.is_drawn) = (Some(points[2]), true);
+    }
+
+    fn close(&mut self) {
+        self.settle(false);
+        self.out.text(b"Z ");
+        (self.is_drawn, self.is_closed) = (false, true);
+    }
+
+    fn finish(mut self) {
+        self.settle(false);
+        self.out.finish();
     }
 }
 
@@ -184,60 +254,6 @@ fn look(colour: Colour, style: &Stroke, zoom: f64) -> Vec<u8> {
     text
 }
 
-enum Step {
-    Move(Fixed),
-    Line(Fixed),
-    Curve([Fixed; 3]),
-    Close,
-}
-
-/// The steps of a path as cairo keeps them: no line to where the path is already, and one line for
-/// several in the same direction.
-fn steps(path: &Path, zoom: f64) -> Vec<Step> {
-    let at = |point: Point| (fixed(point.x * zoom), fixed(point.y * zoom));
-    let mut steps: Vec<Step> = Vec::new();
-    // The point before the current one, if a line leads from it to here.
-    let mut before: Option<Fixed> = None;
-    let mut here = None;
-    for segment in &path.segments {
-        match *segment {
-            Segment::Move(to) => {
-                steps.push(Step::Move(at(to)));
-                (before, here) = (None, Some(at(to)));
-            }
-            Segment::Line(to) => {
-                let to = at(to);
-                let Some(from) = here else {
-                    steps.push(Step::Move(to));
-                    here = Some(to);
-                    continue;
-                };
-                here = Some(to);
-                match (steps.last_mut(), before) {
-                    (Some(Step::Line(_) | Step::Curve(_)), _) if from == to => {}
-                    (Some(Step::Line(end)), Some(first)) if onwards(first, from, to) => *end = to,
-                    _ => {
-                        before = Some(from);
-                        steps.push(Step::Line(to));
-                    }
-                }
-            }
-            Segment::Curve(first, second, to) => {
-                if here.is_none() {
-                    steps.push(Step::Move(at(first)));
-                }
-                steps.push(Step::Curve([at(first), at(second), at(to)]));
-                (before, here) = (None, Some(at(to)));
-            }
-            Segment::Close => {
-                steps.push(Step::Close);
-                before = None;
-            }
-        }
-    }
-    steps
-}
-
 /// Whether a line from `from` to `to` goes on in the direction of the one from `first` to `from`.
 fn onwards(first: Fixed, from: Fixed, to: Fixed) -> bool {
     let way = |a: Fixed, b: Fixed| {
@@ -253,23 +269,22 @@ fn onwards(first: Fixed, from: Fixed, to: Fixed) -> bool {
 /// The left, top, right and bottom of something, in pixels.
 type Bounds = [f64; 4];
 
-/// The bounds of a path, rounded to 256ths; from infinity to negative infinity if it has no points.
+/// The bounds of a path, rounded to 256ths; its right is left of its left if it has no points.
 fn bounds(path: &Path, zoom: f64) -> Bounds {
-    let mut bounds = [
-        f64::INFINITY,
-        f64::INFINITY,
-        f64::NEG_INFINITY,
-        f64::NEG_INFINITY,
-    ];
+    let (mut least, mut most) = ([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]);
     let mut add = |point: &Point| {
-        let part = |value: f64| f64::from(fixed(value * zoom)) / 256.0;
-        let (x, y) = (part(point.x), part(point.y));
-        bounds = [
-            bounds[0].min(x),
-            bounds[1].min(y),
-            bounds[2].max(x),
-            bounds[3].max(y),
-        ];
+        for (axis, value) in [point.x, point.y].into_iter().enumerate() {
+            least[axis] = if value < least[axis] {
+                value
+            } else {
+                least[axis]
+            };
+            most[axis] = if value > most[axis] {
+                value
+            } else {
+                most[axis]
+            };
+        }
     };
     for segment in &path.segments {
         match segment {
@@ -280,7 +295,7 @@ fn bounds(path: &Path, zoom: f64) -> Bounds {
             Segment::Close => {}
         }
     }
-    bounds
+    [least[0], least[1], most[0], most[1]].map(|value| f64::from(fixed(value * zoom)) / 256.0)
 }
 
 /// What is inside of both.
@@ -517,18 +532,24 @@ impl<'a> Svg<'a> {
         } else if shows(run) {
             self.body.extend_from_slice(b"<g style=\"");
             self.push_fill(run.colour, ";\">\n");
-            for glyph in &run.glyphs {
-                let (font, number) = self.symbol(run, rotation, glyph.glyph);
-                self.body.extend_from_slice(b"  <use xlink:href=\"#glyph");
-                push_count(&mut self.body, font);
-                self.body.push(b'-');
-                push_count(&mut self.body, number);
-                self.body.extend_from_slice(b"\" x=\"");
-                push_number(&mut self.body, glyph.origin.x);
-                self.body.extend_from_slice(b"\" y=\"");
-                push_number(&mut self.body, glyph.origin.y);
-                self.body.extend_from_slice(b"\"/>\n");
+            let symbols: Vec<_> = run
+                .glyphs
+                .iter()
+                .map(|glyph| self.symbol(run, rotation, glyph.glyph))
+                .collect();
+            let mut uses = Collected::new(&mut self.body);
+            for (glyph, (font, number)) in run.glyphs.iter().zip(symbols) {
+                uses.text(b"  <use xlink:href=\"#glyph");
+                uses.count(font);
+                uses.text(b"-");
+                uses.count(number);
+                uses.text(b"\" x=\"");
+                uses.number(glyph.origin.x);
+                uses.text(b"\" y=\"");
+                uses.number(glyph.origin.y);
+                uses.text(b"\"/>\n");
             }
+            uses.finish();
             self.body.extend_from_slice(b"</g>\n");
         }
         for path in &run.lines {

@@ -52,7 +52,8 @@ pub(crate) fn panels(
             if track.bins.iter().any(|(_, bin)| bin.values.is_some()) {
                 return None;
             }
-            let (total, bins) = counts.entry(track.track.name.to_string()).or_default();
+            let name = crate::stream_of(of, &track.track.name);
+            let (total, bins) = counts.entry(name.to_owned()).or_default();
             for (position, bin) in &track.bins {
                 let offset = i64::try_from(*position).ok()?.checked_mul(span)?;
                 let at = track.begin.checked_add(offset)?;

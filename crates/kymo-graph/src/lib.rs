@@ -301,6 +301,14 @@ fn title_of(of: &AnyRecording) -> String {
         .map_or_else(|| of.path().display().to_string(), String::from)
 }
 
+/// The name of a stream as a series of a panel. Streams of a trace are called by their files, and the title of the panel
+/// says already in which trace they are.
+fn stream_of<'n>(of: &AnyRecording, name: &'n str) -> &'n str {
+    let below = Path::new(name).strip_prefix(of.path()).ok();
+    let below = below.and_then(Path::to_str);
+    below.filter(|below| !below.is_empty()).unwrap_or(name)
+}
+
 /// What to draw of the databases of a timeline, one after the other, so that no more than one has to be kept.
 #[derive(Debug)]
 pub struct Databases<'t> {

@@ -11,7 +11,7 @@ use kymo_model::batch::{Batch, Column, ColumnData};
 
 use crate::bins::{Bins, Counts, Length, OTHER, busiest};
 use crate::panel::{Content, MOST_SERIES, Panel, Series};
-use crate::{Choice, ValueOf, as_database, title_of, units};
+use crate::{Choice, ValueOf, as_database, stream_of, title_of, units};
 
 /// Different values and tracks of a recording that are counted apart; the rest are counted as `other`.
 const MOST_COUNTED: usize = 10_000;
@@ -406,9 +406,16 @@ impl Reader<'_> {
         }
         for (recording, counts) in counts.into_iter().enumerate() {
             let is_empty = counts.is_empty();
+            let recordings = timeline.recordings();
             let counts = counts
                 .into_iter()
-                .map(|(name, of)| (name, of.total, of))
+                .map(|(name, of)| {
+                    let name = match per {
+                        None => stream_of(&recordings[recording], &name).to_owned(),
+                        Some(_) => name,
+                    };
+                    (name, of.total, of)
+                })
                 .collect();
             let merge = |into: &mut Counts, from| into.append(from, &length);
             let series = busiest(counts, merge)

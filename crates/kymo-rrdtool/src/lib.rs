@@ -36,7 +36,7 @@ mod zone;
 pub use cgi::{cgi, expanded_for_tests};
 pub use commands::{
     COMMANDS, TableExport, find, knows, locking_named, makes_databases, run, table_export, target,
-    with_place,
+    tune, with_place,
 };
 pub use daemon::{Client as DaemonClient, PORT as DAEMON_PORT};
 pub use failure::Failure;

@@ -64,6 +64,12 @@ impl LocalZone {
         })
     }
 
+    /// A copy that need not be looked up.
+    pub(crate) fn known(&self) -> Self {
+        self.zone();
+        self.clone()
+    }
+
     /// A time as local time; the nearest one that calendars know.
     pub(crate) fn zoned(&self, seconds: i64) -> jiff::Zoned {
         timestamp(seconds).to_zoned(self.zone().clone())

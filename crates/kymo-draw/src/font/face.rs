@@ -93,7 +93,9 @@ impl Glyph {
         third: impl Fn(f64, f64) -> f64,
     ) -> Outline {
         let at = |[x, y]: [f32; 2]| at(f64::from(x), f64::from(y));
-        let mut path = Outline::new();
+        let mut path = Outline {
+            segments: Vec::with_capacity(self.verbs.len()),
+        };
         let mut from = Point::default();
         for verb in &self.verbs {
             match *verb {

@@ -266,27 +266,21 @@ impl Fonts {
     pub fn text_width(&self, font: &Font, text: &str) -> f64 {
         let face = self.find(font);
         let glyphs = self.glyphs_of(face, text.chars());
-        let advance = |(place, (glyph, _)): (usize, &(FaceGlyph, char))| {
-            let next = glyphs.get(place + 1).map(|(next, _)| *next);
-            self.advance(*glyph, next, font.pixels())
-        };
-        glyphs.iter().enumerate().map(advance).sum()
+        self.advances(&glyphs, font.pixels()).iter().sum()
     }
 
-    /// How far the next glyph is, in whole pixels as pango has them.
-    pub(crate) fn advance(
-        &self,
-        (id, glyph): FaceGlyph,
-        next: Option<FaceGlyph>,
-        pixels: f64,
-    ) -> f64 {
-        let face = self.face(id);
-        let advance = face.advance(glyph, pixels);
-        let kerning = match next {
-            Some((other, next)) if other == id => face.kerning(glyph, next, pixels),
-            _ => 0.0,
+    /// How far from each glyph the next one is, in whole pixels as pango has them.
+    pub(crate) fn advances(&self, glyphs: &[(FaceGlyph, char)], pixels: f64) -> Vec<f64> {
+        let faces = &self.state().faces;
+        let advance = |(place, &((id, glyph), _)): (usize, &(FaceGlyph, char))| {
+            let face = &faces[id];
+            let kerning = match glyphs.get(place + 1) {
+                Some(&((other, next), _)) if other == id => face.kerning(glyph, next, pixels),
+                _ => 0.0,
+            };
+            (face.advance(glyph, pixels) + kerning).round()
         };
-        (advance + kerning).round()
+        glyphs.iter().enumerate().map(advance).collect()
     }
 
     /// Memory of the picture before, to be given back.
@@ -337,9 +331,11 @@ impl Fonts {
         id: FaceId,
         text: impl Iterator<Item = char>,
     ) -> Vec<(FaceGlyph, char)> {
-        let glyphs = text.map(|character| (self.glyph_of(id, character), character));
-        let glyphs: Vec<_> = glyphs.collect();
-        let face = self.face(id);
+        let (glyphs, face) = {
+            let state = &mut *self.state();
+            let glyphs = text.map(|character| (state.glyph_of(id, character), character));
+            (glyphs.collect::<Vec<_>>(), Arc::clone(&state.faces[id]))
+        };
         if face.ligatures().is_empty() {
             return glyphs;
         }
@@ -363,35 +359,6 @@ impl Fonts {
             }
         }
         joined
-    }
-
-    /// The glyph of a character, of another face if the given one lacks it.
-    fn glyph_of(&self, id: FaceId, character: char) -> FaceGlyph {
-        let state = &mut *self.state();
-        if let Some(glyph) = state.faces[id].glyph(character) {
-            return (id, glyph);
-        }
-        if character.is_control() || matches!(character, '\u{200b}'..='\u{200f}' | '\u{feff}') {
-            return (id, state.faces[id].glyph(' ').unwrap_or(0));
-        }
-        let fallback = match state.fallbacks.get(&character) {
-            Some(found) => *found,
-            None => {
-                let found = state.search_character(character);
-                state.fallbacks.insert(character, found);
-                found
-            }
-        };
-        match fallback.and_then(|other| Some((other, state.faces[other].glyph(character)?))) {
-            Some(found) => found,
-            None => {
-                state.warnings.insert(format!(
-                    "no installed font has the character `{character}` (U+{:04X}); its place is marked by a box",
-                    u32::from(character)
-                ));
-                (id, 0)
-            }
-        }
     }
 
     /// The hinted outline of a glyph.
@@ -465,6 +432,34 @@ impl State {
         let faces = &self.faces;
         let outline = self.glyphs.entry((face, key));
         Arc::clone(outline.or_insert_with(|| Arc::new(faces[face].outline(key))))
+    }
+
+    /// The glyph of a character, of another face if the given one lacks it.
+    fn glyph_of(&mut self, id: FaceId, character: char) -> FaceGlyph {
+        if let Some(glyph) = self.faces[id].glyph(character) {
+            return (id, glyph);
+        }
+        if character.is_control() || matches!(character, '\u{200b}'..='\u{200f}' | '\u{feff}') {
+            return (id, self.faces[id].glyph(' ').unwrap_or(0));
+        }
+        let fallback = match self.fallbacks.get(&character) {
+            Some(found) => *found,
+            None => {
+                let found = self.search_character(character);
+                self.fallbacks.insert(character, found);
+                found
+            }
+        };
+        match fallback.and_then(|other| Some((other, self.faces[other].glyph(character)?))) {
+            Some(found) => found,
+            None => {
+                self.warnings.insert(format!(
+                    "no installed font has the character `{character}` (U+{:04X}); its place is marked by a box",
+                    u32::from(character)
+                ));
+                (id, 0)
+            }
+        }
     }
 
     fn search(&mut self, families: &str, bold: bool, italic: bool) -> Found {

@@ -27,7 +27,7 @@ pub(super) fn outline(key: GlyphKey) -> Option<Glyph> {
     let begin = OUTLINES.get(number * 2..)?.first_chunk()?;
     let begin = COUNT * 2 + usize::from(u16::from_le_bytes(*begin));
     let mut rest = OUTLINES.get(begin..)?;
-    let mut verbs = Vec::new();
+    let mut verbs = Vec::with_capacity(32);
     loop {
         let (verb, after) = rest.split_first()?;
         let points = match verb {

@@ -162,7 +162,15 @@ impl<'a> Fetched<'a> {
             let begin = end;
             end += each;
             if begin >= self.start && end <= self.end && begin < newest && end >= self.oldest {
-                *value = combine.values(self.values(begin, end, source));
+                *value = match each == self.step as i64 {
+                    // Rows stay as they are.
+                    true => {
+                        let row = (end - self.oldest) / each;
+                        let value = self.rows.value(self.archive, row as u64, source);
+                        value.and_then(|value| value.get()).unwrap_or(f64::NAN)
+                    }
+                    false => combine.values(self.values(begin, end, source)),
+                };
             }
         }
         Series::new(start, each, values)

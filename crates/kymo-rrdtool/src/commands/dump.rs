@@ -10,6 +10,7 @@ use kymo_rrd::text::xml::{self, DumpOptions, Header, Numbers};
 use kymo_rrd::{Form, Source};
 
 use super::{DAEMON, LOCKING, MACHINE, WAIT, machine};
+use crate::daemon::Remote;
 use crate::failure::reason;
 use crate::open::with_source;
 use crate::options::{Command, Opt, Words};
@@ -83,6 +84,25 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             shown(file)
         )));
     }
+    // Digits that rrdtool does not write come only from the file itself.
+    if !words.has("exact")
+        && !words.has("like-source")
+        && let Some(mut remote) = Remote::connect(session, words)?
+    {
+        let dump = remote.dump(file)?;
+        let is_known = dump.is_some();
+        if let Some(dump) = dump {
+            match output {
+                Some(output) => write_file(&path(output), |file| dump.write_to(header, file))
+                    .map_err(|error| cannot_write(output, &error))?,
+                None => session.write_with(|out| dump.write_to(header, out))?,
+            }
+        }
+        remote.keep(session);
+        if is_known {
+            return Ok(());
+        }
+    }
     daemon::flush(session, words, file)?;
     with_source(session, file, machine(words)?, |session, source| {
         let numbers = numbers(words, source)?;
@@ -92,15 +112,17 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         match output {
             Some(output) => {
                 let write = |file: &mut File| xml::dump(database, rows, &zone, &options, file);
-                write_file(&path(output), write).map_err(|error| {
-                    Failure::new(format!("writing '{}': {}", shown(output), reason(&error)))
-                })
+                write_file(&path(output), write).map_err(|error| cannot_write(output, &error))
             }
             None => {
                 session.write_with(|mut out| xml::dump(database, rows, &zone, &options, &mut out))
             }
         }
     })
+}
+
+fn cannot_write(output: &[u8], error: &io::Error) -> Failure {
+    Failure::new(format!("writing '{}': {}", shown(output), reason(error)))
 }
 
 /// The digits that are asked for.

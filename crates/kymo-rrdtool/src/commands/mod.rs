@@ -23,6 +23,7 @@ pub use export::{TableExport, table_export};
 pub use graph::with_place;
 pub(crate) use graph::{drawn_for_page, image_info};
 pub(crate) use last::last_update_time;
+pub use tune::tune;
 
 use kymo_io::Locking;
 use kymo_machine::Machine;

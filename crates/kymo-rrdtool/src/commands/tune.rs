@@ -4,14 +4,15 @@ use std::io;
 
 use kymo_io::{Access, Bytes, Compression, Shared, Storage};
 use kymo_machine::Width;
-use kymo_rrd::engine::Smoothing;
 use kymo_rrd::engine::modify::{Changed, Length, Parameter, Reshaping, Setting};
+use kymo_rrd::engine::{Definition, Smoothing};
 use kymo_rrd::file::convert::Target;
 use kymo_rrd::file::native::Patch;
 use kymo_rrd::model::Reading;
-use kymo_rrd::{Source, Value, text::numbers};
+use kymo_rrd::{Database, Source, Value, text::numbers};
 
 use super::{LOCKING, MACHINE, WAIT, machine};
+use crate::daemon::Remote;
 use crate::failure::reason;
 use crate::make::{self, Existing};
 use crate::options::{Command, Opt, Words};
@@ -150,8 +151,59 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let Some((&file, operands)) = words.operands.split_first() else {
         return Err(Failure::new("missing file name"));
     };
+    if let Some(mut remote) = Remote::connect(session, words)? {
+        let is_relaid = !operands.is_empty() || words.has("step");
+        let done = remote.tune(file, &remote_options(words)?, operands, is_relaid)?;
+        remote.keep(session);
+        if done {
+            return Ok(());
+        }
+    }
     daemon::flush(session, words, file)?;
+    if change(session, words, file, operands)? {
+        daemon::forget(session, words, file)?;
+    }
+    Ok(())
+}
 
+/// The options that a daemon of another machine is given.
+fn remote_options(words: &Words<'_>) -> Result<Vec<Vec<u8>>, Failure> {
+    let mut options = Vec::new();
+    for (name, value) in words.options() {
+        match name {
+            "daemon" => {}
+            "wait" | "locking" => {
+                return Err(Failure::new(format!(
+                    "--{name} does not apply: the daemon of another machine changes its file itself"
+                )));
+            }
+            _ => options.push([b"--", name.as_bytes(), b"=", value].concat()),
+        }
+    }
+    Ok(options)
+}
+
+/// Does what a daemon's client asks with `TUNE`: the words of the command line behind its name. Their first operand
+/// is the file as the client calls it, in place of which `file` is changed.
+///
+/// # Errors
+///
+/// Why it was not done; also where the database would have more values than [`Session::most_values`].
+pub fn tune(session: &mut Session<'_>, file: &[u8], words: &[&[u8]]) -> Result<(), Failure> {
+    let words = Words::read(COMMAND.options, words)?;
+    match words.operands.split_first() {
+        Some((_, operands)) => change(session, &words, file, operands).map(drop),
+        None => Err(Failure::new("missing file name")),
+    }
+}
+
+/// Changes a database; returns whether a new file has replaced it.
+fn change(
+    session: &mut Session<'_>,
+    words: &Words<'_>,
+    file: &[u8],
+    operands: &[&[u8]],
+) -> Result<bool, Failure> {
     let locking = session.locking;
     let there = path(file);
     let mut held = Shared::open_locked(&there, locking).map_err(|error| match error.kind() {
@@ -189,7 +241,7 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     }
     if reshaping == Reshaping::default() {
         if database == source.database && forgotten.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         if let Target::Native(_) = target
             && let Some(patch) =
@@ -201,14 +253,15 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
                     Failure::new(format!("'{}': {}", shown(file), reason(&error)))
                 })?;
             }
-            return Ok(());
+            return Ok(false);
         }
         let mut changed = Changed::of(database, &source.rows).map_err(|error| reported(&error))?;
         forgotten
             .iter()
             .for_each(|source| changed.forget_seasons(*source));
         let changed = changed.source(source.form.clone(), source.records.clone());
-        return make::write(session, file, &changed, target, Existing::Replaced);
+        make::write(session, file, &changed, target, Existing::Replaced)?;
+        return Ok(true);
     }
     warn_of_missing(session, &reshaping, &database);
     let mut rows = Changed::of(database, &source.rows).map_err(|error| reported(&error))?;
@@ -222,19 +275,53 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
             Target::Portable => Width::W64,
         },
     };
+    check_size(session, &reshaping, &rows.database, &smoothing)?;
     let changed = reshaping.apply(&rows.database, &rows.rows(), &smoothing);
     let changed = changed.map_err(|error| reported(&error))?;
     let changed = changed.source(source.form.clone(), source.records.clone());
     make::write(session, file, &changed, target, Existing::Replaced)?;
-    daemon::forget(session, words, file)
+    Ok(true)
+}
+
+/// Checks that there are not more values than a session makes, as if no archive lost rows.
+fn check_size(
+    session: &Session<'_>,
+    reshaping: &Reshaping,
+    database: &Database,
+    smoothing: &Smoothing<'_>,
+) -> Result<(), Failure> {
+    let Some(most) = session.most_values else {
+        return Ok(());
+    };
+    let mut definition = Definition {
+        version: database.version,
+        start: database.state.last_update,
+        step: reshaping.step.unwrap_or(database.step),
+        sources: database.sources.clone(),
+        archives: database.archives.clone(),
+    };
+    for text in &reshaping.add {
+        definition
+            .add(text, smoothing)
+            .map_err(|error| Failure::new(error.to_string()))?;
+    }
+    let there = definition.archives.iter().map(|archive| archive.rows);
+    let more = reshaping.lengths.iter().map(|(_, length)| match *length {
+        Length::More(rows) | Length::Exactly(rows) => rows,
+        Length::Less(_) => 0,
+    });
+    let rows = there.chain(more).fold(0, u64::saturating_add);
+    let values = rows.saturating_mul(definition.sources.len() as u64);
+    match values > most {
+        true => Err(Failure::new(format!(
+            "{values} values are more than the {most} that are made here"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Warns of what is to be removed or changed but does not exist, which rrdtool ignores.
-fn warn_of_missing(
-    session: &mut Session<'_>,
-    reshaping: &Reshaping,
-    database: &kymo_rrd::Database,
-) {
+fn warn_of_missing(session: &mut Session<'_>, reshaping: &Reshaping, database: &Database) {
     for name in &reshaping.remove_sources {
         if database.source(name).is_none() {
             session.warn(format_args!("DEL:{name}: there is no such data source"));

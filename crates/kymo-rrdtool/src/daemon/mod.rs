@@ -5,6 +5,7 @@
 //! rrdcached describes under PROTOCOL.
 
 mod facts;
+mod remote;
 mod rows;
 mod stream;
 mod update;
@@ -14,6 +15,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use kymo_io::net::Address;
 use stream::Stream;
 
+pub(crate) use remote::Remote;
 pub(crate) use update::Update;
 
 use crate::failure::reason;
@@ -214,22 +216,7 @@ impl Client {
         words: &[&[u8]],
         mut each: impl FnMut(&[u8]) -> Result<(), Failure>,
     ) -> Result<String, Failure> {
-        self.request.clear();
-        for (index, word) in words.iter().enumerate() {
-            if index > 0 {
-                self.request.push(b' ');
-            }
-            escape(word, &mut self.request)?;
-        }
-        self.request.push(b'\n');
-        let line = match self.exchange() {
-            // A restarted daemon knows nothing of connections to the previous one.
-            Err(_) if self.answered => {
-                self.answered = false;
-                self.exchange()?
-            }
-            done => done?,
-        };
+        let line = self.send(words)?;
         let text = String::from_utf8_lossy(&line).into_owned();
         let (number, message) = text.split_once(' ').unwrap_or((&text, ""));
         let Ok(number) = number.parse::<i64>() else {
@@ -253,7 +240,27 @@ impl Client {
         }
     }
 
-    /// Sends the request, and reads the first line of the reply.
+    /// Sends a request, and reads the first line of the reply.
+    fn send(&mut self, words: &[&[u8]]) -> Result<Vec<u8>, Failure> {
+        self.request.clear();
+        for (index, word) in words.iter().enumerate() {
+            if index > 0 {
+                self.request.push(b' ');
+            }
+            escape(word, &mut self.request)?;
+        }
+        self.request.push(b'\n');
+        match self.exchange() {
+            // A restarted daemon knows nothing of connections to the previous one.
+            Err(_) if self.answered => {
+                self.answered = false;
+                self.exchange()
+            }
+            done => done,
+        }
+    }
+
+    /// The same, of the request that is ready.
     fn exchange(&mut self) -> Result<Vec<u8>, Failure> {
         let stream = match &mut self.stream {
             Some(stream) => stream,

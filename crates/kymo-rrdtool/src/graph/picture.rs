@@ -66,7 +66,8 @@ impl Graph {
         let known = script.compute(session, bounds, request)?;
         let zone = match options.utc {
             true => LocalZone::gmt(),
-            false => session.zone.clone(),
+            // Read once for all graphs of a session.
+            false => session.zone.known(),
         };
         let texts = Texts::new(&script, &known, options.base, &zone);
         Ok(Self {

@@ -201,21 +201,18 @@ impl Range {
         } else if options.alt_autoscale_max {
             self.max += tenth;
         } else {
+            // Ends that are not found stay exactly as they are: rules may lie there.
             let (min, max) = (self.min / self.factor, self.max / self.factor);
-            self.min = match min < 0.0 {
-                true => -round_up(-min).unwrap_or(f64::NAN),
-                false => round_down(min).unwrap_or(f64::NAN),
-            } * self.factor;
-            self.max = match max < 0.0 {
-                true => -round_down(-max).unwrap_or(f64::NAN),
-                false => round_up(max).unwrap_or(f64::NAN),
-            } * self.factor;
-            if self.min.is_nan() {
-                self.min = min * self.factor;
-            }
-            if self.max.is_nan() {
-                self.max = max * self.factor;
-            }
+            let found = match min < 0.0 {
+                true => round_up(-min).map(|end| -end),
+                false => round_down(min),
+            };
+            self.min = found.map_or(self.min, |end| end * self.factor);
+            let found = match max < 0.0 {
+                true => round_down(-max).map(|end| -end),
+                false => round_up(max),
+            };
+            self.max = found.map_or(self.max, |end| end * self.factor);
         }
     }
 }
@@ -308,6 +305,14 @@ mod tests {
         assert_eq!(range(&options, 0.0, 3.2), (-5.0, 30.0));
         options.allow_shrink = true;
         assert_eq!(range(&options, 0.0, 3.2), (0.0, 3.5));
+    }
+
+    #[test]
+    fn ends_without_a_round_number_stay() {
+        // A rule at the least value is drawn.
+        let least = 1.930_774_462_365_593;
+        let found = range(&GraphOptions::default(), least, 6.9e6);
+        assert_eq!(found, (least, 7e6));
     }
 
     #[test]

@@ -35,6 +35,8 @@ enum Kind {
     First,
     Last,
     Create,
+    Tune,
+    Dump,
     List,
     Suspend,
     Resume,
@@ -60,7 +62,7 @@ const fn command(name: &'static str, operands: &'static str, batch: bool, kind: 
 const LINE: usize = 40;
 
 /// All commands, in the order in which `HELP` lists them.
-pub(super) const COMMANDS: [Command; 22] = [
+pub(super) const COMMANDS: [Command; 24] = [
     command(
         "UPDATE",
         "<filename> <values> [<values> ...]",
@@ -87,6 +89,13 @@ pub(super) const COMMANDS: [Command; 22] = [
         true,
         Kind::Create,
     ),
+    command(
+        "TUNE",
+        "<filename> <count> tune [<option> ...] <filename> [<operand> ...]",
+        false,
+        Kind::Tune,
+    ),
+    command("DUMP", FILE, false, Kind::Dump),
     command("LIST", "[RECURSIVE] /[<path>]", false, Kind::List),
     command("SUSPEND", FILE, true, Kind::Suspend),
     command("RESUME", FILE, true, Kind::Resume),
@@ -108,9 +117,9 @@ const OTHERS: [Command; 2] = [
 pub struct CommandSet(u32);
 
 /// What reads and changes nothing; `FLUSH` writes what was taken, so that it can be read in files.
-const READING: [&str; 12] = [
+const READING: [&str; 13] = [
     "FLUSH", "PENDING", "QUEUE", "STATS", "HELP", "PING", "FETCH", "FETCHBIN", "INFO", "FIRST",
-    "LAST", "LIST",
+    "LAST", "LIST", "DUMP",
 ];
 
 impl CommandSet {
@@ -241,23 +250,23 @@ impl<S: io::Read + io::Write> Client<'_, S> {
                 self.done(format_args!("{count} rrds resumed"));
             }
             Kind::Wrote => {}
-            _ => self.of_file(command, words)?,
+            _ => return self.of_file(command, words),
         }
         Ok(Goes::On)
     }
 
     /// Does what is asked of a file.
-    fn of_file(&mut self, command: &Command, mut words: Words<'_>) -> io::Result<()> {
+    fn of_file(&mut self, command: &Command, mut words: Words<'_>) -> io::Result<Goes> {
         let word = match command.kind {
             Kind::List => {
                 self.list(command, words);
-                return Ok(());
+                return Ok(Goes::On);
             }
             _ => words.next(),
         };
         let Some(word) = word else {
             self.refuse_usage(command);
-            return Ok(());
+            return Ok(Goes::On);
         };
         let store = &self.shared.store;
         let path = store.path(&word);
@@ -306,11 +315,13 @@ impl<S: io::Read + io::Write> Client<'_, S> {
                 None => self.refuse_usage(command),
             },
             Kind::Create => self.create(command, &path, words),
+            Kind::Tune => self.tune(command, &path, words)?,
+            Kind::Dump => return self.dump(&path),
             Kind::Fetch => self.fetch(command, &path, words, false)?,
             Kind::FetchBinary => self.fetch(command, &path, words, true)?,
             _ => {}
         }
-        Ok(())
+        Ok(Goes::On)
     }
 
     pub(super) fn refuse_usage(&mut self, command: &Command) {

@@ -7,16 +7,17 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kymo_io::reason;
-use kymo_io::{Access, Bytes, Locking, lock_to_read};
+use kymo_io::{Access, Bytes, Locking, NewFile, lock_to_read};
 use kymo_rrd::engine::{Fetched, Wanted, fetch};
 use kymo_rrd::model::ArchiveKind;
+use kymo_rrd::text::xml::{DumpOptions, dump};
 use kymo_rrd::{Form, Source, Value};
 use kymo_rrdtool::times::EARLIEST;
-use kymo_rrdtool::{Defaults, Failure, Place, Session, run};
+use kymo_rrdtool::{Defaults, Failure, LocalZone, Place, Session, run, tune};
 use kymo_text::Line;
 
 use super::commands::Command;
-use super::{Client, PIECE, Words};
+use super::{Client, Goes, PIECE, Words};
 use crate::store::{Flushed, path_of};
 use crate::sync::lock;
 
@@ -26,12 +27,26 @@ const LONGEST_COPY: u64 = 1 << 26;
 const DAY: i64 = 86_400;
 /// Databases of more values are not made for clients, since all are in memory then.
 const MOST_VALUES: u64 = 1 << 25;
+/// Words of a command line of `TUNE`.
+const MOST_WORDS: i64 = 1 << 16;
 /// No more rows are sent, unless the archive has more: most would be of times that nobody meant.
 const MOST_ROWS: u64 = 1 << 24;
 
 impl<S: Read + Write> Client<'_, S> {
     /// What rrdtool's command says, or why it does not. A database that it makes gets its name so.
     fn run(&self, words: &[&[u8]], place: Option<&Place<'_>>) -> Result<Vec<u8>, String> {
+        self.with_session(place, |session| {
+            let done = run(session, words);
+            done.unwrap_or_else(|| Err(Failure::new("there is no such command")))
+        })
+    }
+
+    /// What is written in a session of rrdtool's commands, or why not.
+    fn with_session(
+        &self,
+        place: Option<&Place<'_>>,
+        work: impl FnOnce(&mut Session<'_>) -> Result<(), Failure>,
+    ) -> Result<Vec<u8>, String> {
         let (mut out, mut warnings) = (Vec::new(), Vec::new());
         let defaults = Defaults {
             format: self.shared.store.options().target,
@@ -43,8 +58,7 @@ impl<S: Read + Write> Client<'_, S> {
         session.place = place;
         // It may be this daemon that writes the file.
         session.locking = Locking::Briefly;
-        let done = run(&mut session, words);
-        match done.unwrap_or_else(|| Err(Failure::new("there is no such command"))) {
+        match work(&mut session) {
             Ok(()) => Ok(out),
             Err(failure) => Err(failure.to_string()),
         }
@@ -209,6 +223,113 @@ impl<S: Read + Write> Client<'_, S> {
         }
     }
 
+    /// Changes a database, while no update of it is written. What comes meanwhile is written afterwards.
+    pub(super) fn tune(
+        &mut self,
+        command: &Command,
+        path: &[u8],
+        mut words: Words<'_>,
+    ) -> io::Result<()> {
+        let Some(count) = words.next() else {
+            self.refuse_usage(command);
+            return Ok(());
+        };
+        let Some(count) = number(&count).filter(|count| (1..=MOST_WORDS).contains(count)) else {
+            let count = String::from_utf8_lossy(&count);
+            self.refuse(format_args!("Invalid argument count specified: {count}"));
+            return Ok(());
+        };
+        let words: Vec<Cow<'_, [u8]>> = words.collect();
+        if words.len() as i64 != count {
+            let found = words.len();
+            self.refuse(format_args!("found {found} arguments, expected {count}"));
+            return Ok(());
+        }
+        self.settle()?;
+        if let Err(reason) = self.flush_quietly(path) {
+            let path = String::from_utf8_lossy(path);
+            self.refuse(format_args!("{path}: {reason}"));
+            return Ok(());
+        }
+        // What concerns the client and its machine.
+        let is_ours = |word: &&[u8]| {
+            let name = word.strip_prefix(b"--").unwrap_or_default();
+            let name = name.split(|byte| *byte == b'=').next();
+            !matches!(name, Some(b"wait" | b"locking"))
+        };
+        let words: Vec<&[u8]> = words[1..].iter().map(AsRef::as_ref).collect();
+        if !words.iter().all(is_ours) {
+            self.refuse_usage(command);
+            return Ok(());
+        }
+        let store = &self.shared.store;
+        let place = |mut new: NewFile| {
+            new.rename()?;
+            new.sync_name()
+        };
+        let _one = lock(&self.shared.creates);
+        let done = store.change(path, || {
+            self.with_session(Some(&place), |session| tune(session, path, &words))
+        });
+        match done {
+            Err(reason) => self.refuse(format_args!("Got error {reason}")),
+            Ok(_) => self.done("Success"),
+        }
+        Ok(())
+    }
+
+    /// Writes what is pending of a database.
+    fn flush_quietly(&self, path: &[u8]) -> Result<(), String> {
+        let store = &self.shared.store;
+        match store.known(path).map(|database| store.flush(&database)) {
+            Some(Flushed::Failed(reason)) => Err(reason),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a database as XML, behind which the connection ends.
+    pub(super) fn dump(&mut self, path: &[u8]) -> io::Result<Goes> {
+        self.settle()?;
+        match self.send_dump(path)? {
+            Ok(()) => Ok(Goes::Away),
+            Err(problem) => {
+                let path = String::from_utf8_lossy(path);
+                self.refuse(format_args!("{path}: {problem}"));
+                Ok(Goes::On)
+            }
+        }
+    }
+
+    fn send_dump(&mut self, path: &[u8]) -> io::Result<Result<(), String>> {
+        if let Err(reason) = self.flush_quietly(path) {
+            return Ok(Err(format!("failed to flush: {reason}")));
+        }
+        let bytes = match read(path_of(path)) {
+            Ok(bytes) => bytes,
+            Err(error) => return Ok(Err(format!("failed to stat: {}", reason(&error)))),
+        };
+        let failed =
+            |error: &dyn std::fmt::Display| Ok(Err(format!("failed to relay dump: {error}")));
+        let whole = match Source::complete(&bytes) {
+            Ok(whole) => whole,
+            Err(error) => return failed(&error),
+        };
+        let source = match Source::open(&whole, None) {
+            Ok(source) => source,
+            Err(error) => return failed(&error),
+        };
+        let (database, rows) = (&source.database, &source.rows);
+        let mut pieces = Pieces(self);
+        dump(
+            database,
+            rows,
+            &LocalZone::new(),
+            &DumpOptions::default(),
+            &mut pieces,
+        )?;
+        Ok(Ok(()))
+    }
+
     pub(super) fn fetch(
         &mut self,
         command: &Command,
@@ -237,9 +358,7 @@ impl<S: Read + Write> Client<'_, S> {
             return Ok(());
         };
         self.settle()?;
-        if let Some(database) = self.shared.store.known(path)
-            && let Flushed::Failed(reason) = self.shared.store.flush(&database)
-        {
+        if let Err(reason) = self.flush_quietly(path) {
             let path = String::from_utf8_lossy(path);
             self.refuse(format_args!("{path}: {reason}"));
             return Ok(());
@@ -382,6 +501,20 @@ impl<S: Read + Write> Client<'_, S> {
             true => Ok(()),
             false => self.settle(),
         }
+    }
+}
+
+/// An answer that is written piece by piece.
+struct Pieces<'c, 'a, S>(&'c mut Client<'a, S>);
+
+impl<S: Read + Write> Write for Pieces<'_, '_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.push_piece(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

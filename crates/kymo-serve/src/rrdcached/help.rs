@@ -39,6 +39,14 @@ pub(super) fn of(name: &str) -> Option<&'static str> {
             "Makes a database; one that is there is replaced, unless -O stands before the\n\
              definitions. -r <file> and -t <file> are understood as by rrdtool create."
         }
+        "TUNE" => {
+            "Changes a database as rrdtool tune does. <count> is that of the words behind it, which are\n\
+             the command line: its name, options, the file and what comes or goes."
+        }
+        "DUMP" => {
+            "Sends a database as XML, as rrdtool dump writes it, and ends the connection. Where that is\n\
+             not possible, the answer is an error, and the connection goes on."
+        }
         "LIST" => {
             "Prints the databases and directories in a directory; / is that of the daemon. With\n\
              RECURSIVE, the databases in all directories below."

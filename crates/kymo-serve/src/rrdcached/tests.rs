@@ -336,6 +336,91 @@ fn definitions() {
     ]);
 }
 
+#[test]
+fn databases_are_changed_and_dumped() {
+    let daemon = Daemon::new();
+    let taken = "0 errors, enqueued 1 value(s).";
+    daemon.expect(&[
+        (CREATE, "0 RRD created OK"),
+        ("UPDATE a.rrd 1000000010:1:2", taken),
+        // Options may stand anywhere; the file is the first operand, however it is called there.
+        ("TUNE a.rrd 4 tune -h a:70 elsewhere.rrd", "0 Success"),
+        ("UPDATE a.rrd 1000000070:3:4", taken),
+        ("TUNE a.rrd 3 tune a.rrd DS:c:GAUGE:20:U:U", "0 Success"),
+        ("UPDATE a.rrd 1000000080:5:6:7", taken),
+        ("FLUSH a.rrd", "0 Successfully flushed BASE/a.rrd."),
+        ("TUNE a.rrd 2 tune a.rrd", "0 Success"),
+        (
+            "TUNE a.rrd 4 tune a.rrd --heartbeat x:5",
+            "-1 Got error unknown data source name 'x'",
+        ),
+        (
+            "TUNE a.rrd 3 tune a.rrd",
+            "-1 found 2 arguments, expected 3",
+        ),
+        ("TUNE a.rrd 0", "-1 Invalid argument count specified: 0"),
+        (
+            "TUNE a.rrd x tune a.rrd",
+            "-1 Invalid argument count specified: x",
+        ),
+        (
+            "TUNE ../a.rrd 2 tune a.rrd",
+            "-1 BASE/../a.rrd: Permission denied",
+        ),
+        (
+            "TUNE a.rrd 3 tune a.rrd RRA#0:+99999999",
+            "-1 Got error 300000042 values are more than the 33554432 that are made here",
+        ),
+        (
+            "TUNE a.rrd",
+            "-1 Usage: TUNE <filename> <count> tune [<option> ...] <filename> [<operand> ...]",
+        ),
+        (
+            "TUNE a.rrd 3 tune a.rrd --wait",
+            "-1 Usage: TUNE <filename> <count> tune [<option> ...] <filename> [<operand> ...]",
+        ),
+        ("DUMP", "-1 Usage: DUMP <filename>"),
+        (
+            "DUMP b.rrd\nPING",
+            "-1 BASE/b.rrd: failed to stat: No such file or directory\n0 PONG",
+        ),
+    ]);
+    // The connection ends behind it.
+    let dump = daemon.ask("DUMP a.rrd\nPING");
+    assert!(dump.starts_with("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<!DOCTYPE"));
+    assert!(dump.ends_with("\n</rrd>\n"), "{dump}");
+    for part in [
+        "<lastupdate>1000000080</lastupdate>",
+        "<minimal_heartbeat>70</minimal_heartbeat>",
+        "<name> c </name>",
+        // The longer heartbeat counts for what came after it.
+        "<v>3.0000000000e+00</v>",
+        "<last_ds>7</last_ds>",
+    ] {
+        assert!(dump.contains(part), "{part}: {dump}");
+    }
+}
+
+#[test]
+fn what_is_pending_while_a_database_changes_is_written() {
+    let daemon = Daemon::new();
+    let store = &daemon.shared.store;
+    daemon.ask(CREATE);
+    let path = store.path(b"a.rrd");
+    daemon.ask(
+        "SUSPEND a.rrd\nUPDATE a.rrd 1000000010:1:2\nSUSPEND a.rrd\nUPDATE a.rrd 1000000020:1:2",
+    );
+    // Nothing is flushed of a database that is suspended.
+    let changed = daemon.ask("TUNE a.rrd 4 tune a.rrd -h a:70");
+    assert_eq!(changed, "0 Success\n");
+    let pending = store.known(&path).map(|database| database.pending_count());
+    assert_eq!(pending, Some(2));
+    daemon.ask("RESUME a.rrd\nFLUSH a.rrd");
+    let info = daemon.ask("INFO a.rrd");
+    assert!(info.contains("\nlast_update 1 1000000020\n"), "{info}");
+    assert!(info.contains("\nds[a].minimal_heartbeat 1 70\n"), "{info}");
+}
+
 /// A client may name a database in several ways, and another client may have it forgotten meanwhile.
 #[test]
 fn databases_are_those_of_their_words() {
@@ -407,7 +492,7 @@ fn help() {
     let daemon = Daemon::new();
     let overview = daemon.ask("HELP");
     assert!(overview.starts_with(
-        "22 Command overview\nUPDATE <filename> <values> [<values> ...]\nFLUSH <filename>\n"
+        "24 Command overview\nUPDATE <filename> <values> [<values> ...]\nFLUSH <filename>\n"
     ));
     assert_eq!(daemon.ask("HELP FOO"), overview);
     for command in super::commands::COMMANDS {

@@ -108,6 +108,20 @@ impl Store {
         new.sync_name()
     }
 
+    /// Changes the file of a database while no update of it is written. What is pending then is written to what the file
+    /// has become; if nothing is, the database is forgotten, since it may have become another.
+    pub(crate) fn change<T>(&self, path: &[u8], change: impl FnOnce() -> T) -> T {
+        let _alone = self.lock_path(path);
+        let held = self.hold(path);
+        let changed = change();
+        match held {
+            Some(database) if database.pending_count() == 0 => self.drop_pending(&database),
+            Some(database) => self.release(database),
+            None => {}
+        }
+        changed
+    }
+
     /// Forgets a path, and does what belongs to it.
     fn displace(&self, path: &[u8], act: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
         let _alone = self.lock_path(path);

@@ -189,6 +189,21 @@ fn series_are_looked_at_and_moved() {
 }
 
 proptest! {
+    /// Arithmetic is done for all rows at once, other operators row by row: one that changes nothing makes it so.
+    #[test]
+    fn columns_are_the_same_as_rows(items in proptest::collection::vec(
+        proptest::sample::select(vec!["a", "b", "v", "0", "-3", "UNKN", "+", "-", "*", "/"]),
+        1..10,
+    )) {
+        let text = items.join(",");
+        let found = |text: &str| {
+            let series = evaluate(text).ok()?;
+            Some((series.start(), series.step(), bits(series.values())))
+        };
+        // A number at the end would be none.
+        prop_assert_eq!(found(&format!("{text},")), found(&format!("{text},DUP,POP")));
+    }
+
     #[test]
     fn any_program(items in proptest::collection::vec(
         proptest::sample::select(vec![

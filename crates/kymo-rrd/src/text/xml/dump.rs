@@ -26,6 +26,40 @@ pub enum Header {
     Xsd,
 }
 
+/// The line between the declaration and the root.
+const TITLE: &[u8] = b"<!-- Round Robin Database Dump -->\n";
+
+impl Header {
+    fn declaration(self) -> &'static [u8] {
+        match self {
+            Self::None => b"",
+            Self::Dtd => {
+                b"<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
+                  <!DOCTYPE rrd SYSTEM \"https://oss.oetiker.ch/rrdtool/rrdtool.dtd\">\n"
+            }
+            Self::Xsd => b"<?xml version=\"1.0\" encoding=\"utf-8\"?>\n",
+        }
+    }
+
+    /// The tag that the database begins with.
+    fn root(self) -> &'static [u8] {
+        match self {
+            Self::Xsd => {
+                b"<rrd xmlns=\"https://oss.oetiker.ch/rrdtool/rrdtool-dump.xml\" \
+                  xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"\n\
+                  \txsi:schemaLocation=\"https://oss.oetiker.ch/rrdtool/rrdtool-dump.xml \
+                  https://oss.oetiker.ch/rrdtool/rrdtool-dump.xsd\">\n"
+            }
+            Self::None | Self::Dtd => b"<rrd>\n",
+        }
+    }
+
+    /// What a text begins with, to the end of its root's tag.
+    pub fn text(self) -> Vec<u8> {
+        [self.declaration(), TITLE, self.root()].concat()
+    }
+}
+
 /// How numbers are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numbers {
@@ -109,27 +143,12 @@ impl Dump<'_> {
     }
 
     fn begin(&mut self, header: Header) {
-        if header != Header::None {
-            self.line
-                .push(b"<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
-        }
-        if header == Header::Dtd {
-            self.line
-                .push(b"<!DOCTYPE rrd SYSTEM \"https://oss.oetiker.ch/rrdtool/rrdtool.dtd\">\n");
-        }
-        self.line.push(b"<!-- Round Robin Database Dump -->\n");
+        self.line.push(header.declaration());
+        self.line.push(TITLE);
         if self.is_exact() {
             self.line.push(b"<?kymo exact?>\n");
         }
-        self.line.push(match header {
-            Header::Xsd => {
-                b"<rrd xmlns=\"https://oss.oetiker.ch/rrdtool/rrdtool-dump.xml\" \
-                  xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"\n\
-                  \txsi:schemaLocation=\"https://oss.oetiker.ch/rrdtool/rrdtool-dump.xml \
-                  https://oss.oetiker.ch/rrdtool/rrdtool-dump.xsd\">\n"
-            }
-            _ => b"<rrd>\n" as &[u8],
-        });
+        self.line.push(header.root());
         let Database { version, step, .. } = *self.database;
         self.line.push(b"\t<version>");
         self.line.padded(version.max(3).into(), 4);

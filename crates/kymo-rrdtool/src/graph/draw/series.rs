@@ -143,7 +143,10 @@ impl Drawing<'_> {
 
     fn curve(&mut self, values: &[f64], width: f64, dash: Option<&Dash>, colour: Ink) {
         let slope = self.options.slope;
-        let mut path = Path::new();
+        // A value has a corner and an end at most.
+        let mut path = Path {
+            segments: Vec::with_capacity(2 * values.len()),
+        };
         // The last y coordinate, where the line goes on.
         let mut last: Option<f64> = None;
         for pixel in 1..values.len() {
@@ -196,7 +199,7 @@ impl Drawing<'_> {
         gradient: Option<&(Colour, f64)>,
     ) {
         let slope = self.options.slope;
-        let mut part = Outline::default();
+        let mut part = Outline::with_capacity(2 * values.len());
         for (pixel, value) in values.iter().enumerate().skip(usize::from(!slope)) {
             let (low, high) = (self.transform.y(base(pixel)), self.transform.y(*value));
             if value.is_nan() || low == high {
@@ -217,12 +220,17 @@ impl Drawing<'_> {
 
     /// Draws a part of an area, and begins the next one.
     fn part(&mut self, part: &mut Outline, colour: Colour, gradient: Option<&(Colour, f64)>) {
-        let Outline { xs, lows, highs } = std::mem::take(part);
+        self.shape(part, colour, gradient);
+        part.clear();
+    }
+
+    fn shape(&mut self, part: &Outline, colour: Colour, gradient: Option<&(Colour, f64)>) {
+        let Outline { xs, lows, highs } = part;
         let Some(last) = xs.len().checked_sub(1).filter(|last| *last > 0) else {
             return;
         };
         // Points between equal ones are left out.
-        let mut lower = vec![];
+        let mut lower = Vec::with_capacity(last);
         let mut at = 0;
         while at < last {
             let from = at;
@@ -235,7 +243,8 @@ impl Drawing<'_> {
             }
             lower.push(at);
         }
-        let mut upper = vec![last];
+        let mut upper = Vec::with_capacity(last + 1);
+        upper.push(last);
         at = last;
         while at > 1 {
             let from = at;
@@ -297,7 +306,6 @@ impl Drawing<'_> {
 }
 
 /// The outline of a part of an area: the y coordinates of its lower and upper edge.
-#[derive(Default)]
 struct Outline {
     xs: Vec<f64>,
     lows: Vec<f64>,
@@ -305,6 +313,21 @@ struct Outline {
 }
 
 impl Outline {
+    fn with_capacity(points: usize) -> Outline {
+        let coordinates = || Vec::with_capacity(points);
+        Outline {
+            xs: coordinates(),
+            lows: coordinates(),
+            highs: coordinates(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.xs.clear();
+        self.lows.clear();
+        self.highs.clear();
+    }
+
     fn push(&mut self, x: f64, low: f64, high: f64) {
         self.xs.push(x);
         self.lows.push(low);
