@@ -33,16 +33,26 @@ export function chosen(line, frame) {
 
 /** @typedef {{x: number, wide: number, known: number, min: number, max: number, mean: number}} Point */
 
+/** What was found for the picture that is drawn: the scale of a row needs the same points as its line. @type {WeakMap<import("./canvas.js").Frame, Map<string, Point[]>>} */
+const foundPoints = new WeakMap();
+
 /** The points of a track in a frame. @returns {Point[]} */
 function pointsOf(/** @type {import("./state.js").Track} */ track, /** @type {import("./canvas.js").Frame} */ frame, /** @type {number} */ shift, from = -Infinity, to = Infinity) {
+  const found = foundPoints.get(frame) ?? new Map();
+  foundPoints.set(frame, found);
+  const key = `${track.id} ${from} ${to}`;
+  const known = found.get(key);
+  if (known) return known;
   /** @type {Point[]} */
   const points = [];
+  found.set(key, points);
   const isExact = eachTile(0, track.id, frame.begin, frame.span, shift, (tile, start, length) => {
     for (let bin = 0; bin < tile.length; bin++) {
       const isSingle = tile.count[bin] === 1;
       const at = start + tile.position[bin] * length + (isSingle ? tile.offset[bin] : 0);
       if (at < from || at >= to) continue;
-      const [min, max, mean] = tile.values.subarray(bin * VALUES, (bin + 1) * VALUES);
+      const first = bin * VALUES;
+      const [min, max, mean] = [tile.values[first], tile.values[first + 1], tile.values[first + 2]];
       points.push({ x: frame.left + at * frame.scale, wide: isSingle ? 0 : length * frame.scale, known: tile.known[bin], min, max, mean });
     }
   });
