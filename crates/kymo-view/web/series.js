@@ -98,6 +98,22 @@ export function drawSeries(context, row, /** @type {number} */ top, frame, /** @
 const inkOfSeries = (/** @type {import("./state.js").Row} */ row, /** @type {import("./state.js").Line} */ line) =>
   view.colour === "track" || view.colour === "group" ? inkOf(/** @type {import("./state.js").Track} */ (row.track), 0, colours.soft) : colourOf(line.label);
 
+/** At most so many parts of a series have bands of their own. */
+const MOST_PARTS_OF_BANDS = 64;
+
+/** From where to where points are known one after the other. @param {Point[]} points */
+function knownParts(points) {
+  /** @type {[number, number][]} */
+  const parts = [];
+  let from = NaN;
+  points.forEach((point, at) => {
+    const [before, behind] = [points[at - 1], points[at + 1]];
+    if (point.known && !before?.known) from = point.x + point.wide / 2;
+    if (point.known && !behind?.known) parts.push([from, point.x + point.wide / 2]);
+  });
+  return parts.length > MOST_PARTS_OF_BANDS ? [[parts[0][0], parts[parts.length - 1][1]]] : parts;
+}
+
 /** Draws a line of a series, its band, and where it is not known. */
 function drawLine(/** @type {CanvasRenderingContext2D} */ context, /** @type {Point[]} */ points, /** @type {Point[][]} */ bands, /** @type {string} */ ink, /** @type {(value: number) => number} */ y, /** @type {number} */ top, /** @type {number} */ height, /** @type {import("./canvas.js").Frame} */ frame, /** @type {boolean} */ isOne) {
   // The usual distance of points: what is not known reaches back so far.
@@ -119,10 +135,17 @@ function drawLine(/** @type {CanvasRenderingContext2D} */ context, /** @type {Po
     const under = edge(bands.length > 1 ? bands[0] : points, "min");
     const over = edge(bands.at(-1) ?? points, "max");
     const [first, ...rest] = [...over, ...under.reverse()];
-    context.beginPath();
-    if (first) context.moveTo(first[0], first[1]);
-    for (const [x, y] of rest) context.lineTo(x, y);
-    context.fill();
+    if (over.length > 1 && under.length > 1) for (const [from, to] of knownParts(points)) {
+      context.save();
+      context.beginPath();
+      context.rect(from, top, to - from, height);
+      context.clip();
+      context.beginPath();
+      context.moveTo(first[0], first[1]);
+      for (const [x, y] of rest) context.lineTo(x, y);
+      context.fill();
+      context.restore();
+    }
   }
   for (const point of points) {
     if (!point.known || point.x + point.wide < frame.left || point.x > frame.right || point.max === point.min) continue;

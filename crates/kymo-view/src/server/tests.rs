@@ -226,7 +226,7 @@ fn only_this_machine_reaches_the_server() {
 #[test]
 fn connections_are_bounded_and_none_keeps_others_waiting() {
     let (port, token) = start();
-    let path = format!("GET /{token}/ HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let path = format!("GET /{token}/icon.svg HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let connect = || TcpStream::connect(("127.0.0.1", port)).unwrap();
     let mut page = connect();
     page.write_all(path.as_bytes()).unwrap();
