@@ -194,7 +194,8 @@ impl Server {
     /// Sends the files of the page to those who ask, while recordings are opened: browsers read them meanwhile. What
     /// asks about recordings waits until the server [runs](Self::run). Returns whether there were threads for it.
     pub fn start(&mut self) -> bool {
-        let accepts = self.listeners.drain(..).map(|listener| {
+        let mut are_all = true;
+        for listener in self.listeners.drain(..) {
             let shared = Arc::clone(&self.shared);
             let accept = move || {
                 for stream in listener.incoming() {
@@ -205,9 +206,9 @@ impl Server {
                     }
                 }
             };
-            std::thread::Builder::new().spawn(accept).is_ok()
-        });
-        accepts.fold(true, |all, accepts| all && accepts)
+            are_all &= std::thread::Builder::new().spawn(accept).is_ok();
+        }
+        are_all
     }
 
     /// Serves until the last page is gone, unless it is to stay.
