@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
 
 use kymo::AnyRecording;
 use kymo::open::are_relative;
@@ -64,6 +65,16 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
             path.display()
         ));
     }
+    let is_live = can_grow(&args.input);
+    let is_served = !args.text && args.export.is_none();
+    // What comes to a directory that is empty is opened at once: it is not among these.
+    let states = (is_live && is_served).then(|| States::look(now.paths.clone()));
+    let mut server = None;
+    // What is not there is reported, and no address.
+    let is_there = now.paths.iter().all(|path| path.exists());
+    if is_served && is_there {
+        server = Some(start(args, terminal)?);
+    }
     let mut inputs = inputs_with(&now, ASKED, terminal)?;
     if args.symbols.is_given() {
         inputs = args.symbols.apply(inputs, true, terminal)?;
@@ -101,42 +112,47 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
         export(path, args.export_size, &api, terminal)?;
         return Ok(outcome);
     }
+    let (server, address) = match server {
+        Some(started) => started,
+        None => start(args, terminal)?,
+    };
+    if !args.no_open {
+        open_browser(&address, terminal);
+    }
+    let options = SceneOptions { is_live, ..options };
+    let server = match states {
+        Some(states) => {
+            let is_relative = (!is_waiting).then_some(inputs.is_relative);
+            let mut files = Files::new(args, is_relative, &options, states);
+            if let Some(daemon) = &mut files.daemon {
+                daemon.show(&inputs.recordings);
+            }
+            server.following(Reopen::new(files))
+        }
+        None => server,
+    };
+    let api = Api::new(Scene::new(inputs.recordings, options)).keeping(Keep::new(notes));
+    let api = api.saving(save::save(args)).querying(sql::sql(args));
+    server.run(api.commanded(words::Words::new().for_page()));
+    Ok(outcome)
+}
+
+/// Starts the server and prints its address: a browser can read the page while recordings are opened.
+fn start(args: &View, terminal: &Terminal) -> Result<(Server, String), Failure> {
     let server = Server::bind(&ServerOptions {
         port: args.port.unwrap_or(0),
         hosts: args.host.clone(),
         stay: args.stay,
         assets: args.assets.clone(),
     });
-    let server = server.map_err(|error| Failure::Usage(format!("error: {error}")))?;
+    let mut server = server.map_err(|error| Failure::Usage(format!("error: {error}")))?;
+    server.start();
     let address = match &args.at {
         Some(state) => format!("{}#at={state}", server.address()),
         None => server.address(),
     };
     terminal.write(format!("{address}\n").as_bytes())?;
-    if !args.no_open {
-        open_browser(&address, terminal);
-    }
-    let is_live = can_grow(&args.input);
-    let options = SceneOptions { is_live, ..options };
-    let server = match is_live {
-        true => {
-            let is_relative = (!is_waiting).then_some(inputs.is_relative);
-            let mut files = Files::new(args, is_relative, &options);
-            if !awaited.is_empty() {
-                // What has come since is opened at once.
-                files.state = FileStates::of(&now.paths);
-            }
-            if let Some(daemon) = &mut files.daemon {
-                daemon.show(&inputs.recordings);
-            }
-            server.following(Reopen::new(files))
-        }
-        false => server,
-    };
-    let api = Api::new(Scene::new(inputs.recordings, options)).keeping(Keep::new(notes));
-    let api = api.saving(save::save(args)).querying(sql::sql(args));
-    server.run(api.commanded(words::Words::new().for_page()));
-    Ok(outcome)
+    Ok((server, address))
 }
 
 /// What is asked of traces: those that are being written may have metadata that is cut off.
@@ -176,6 +192,32 @@ fn can_grow(input: &Input) -> bool {
         .all(|path| path.as_os_str() != STANDARD_INPUT)
 }
 
+/// What files are like before they are opened: what changes meanwhile is noticed. A thread looks, which of thousands
+/// takes nearly as long as opening them.
+struct States {
+    paths: Vec<PathBuf>,
+    thread: Option<JoinHandle<FileStates>>,
+}
+
+impl States {
+    fn look(paths: Vec<PathBuf>) -> Self {
+        let own = paths.clone();
+        let look = move || FileStates::of(&own);
+        // Servers are asked one after the other.
+        let is_near = !paths.iter().any(|path| remote::is_url(path));
+        let thread = is_near.then(|| std::thread::Builder::new().spawn(look).ok());
+        Self {
+            paths,
+            thread: thread.flatten(),
+        }
+    }
+
+    fn wait(self) -> FileStates {
+        let states = self.thread.and_then(|thread| thread.join().ok());
+        states.unwrap_or_else(|| FileStates::of(&self.paths))
+    }
+}
+
 /// Opens the recordings of the command again.
 struct Files {
     input: Input,
@@ -198,7 +240,7 @@ struct Files {
 const MOST_ADDED: usize = 1000;
 
 impl Files {
-    fn new(args: &View, is_relative: Option<bool>, options: &SceneOptions) -> Self {
+    fn new(args: &View, is_relative: Option<bool>, options: &SceneOptions, states: States) -> Self {
         Self {
             input: args.input.clone(),
             selection: args.selection.clone(),
@@ -206,7 +248,7 @@ impl Files {
             index: options.index.clone(),
             threads: options.threads,
             is_relative,
-            state: FileStates::of(&args.input.paths),
+            state: states.wait(),
             allowed: args.add.clone(),
             added: 0,
             daemon: args.daemon.clone().map(Daemon::new),

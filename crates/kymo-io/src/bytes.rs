@@ -23,7 +23,12 @@ pub enum Access {
     Sequential,
     /// Here and there.
     Random,
+    /// All of it, and soon: a small file is read into memory, which takes less time than mapping it.
+    Whole,
 }
+
+/// The largest file, in bytes, that is not mapped if it is wanted [whole](Access::Whole).
+const MOST_WHOLE: u64 = 256 << 10;
 
 /// The bytes of a file, mapped where that is possible, else in memory; or a part of them.
 ///
@@ -211,6 +216,9 @@ impl Bytes {
         if len == 0 {
             return Ok(Self::from(Vec::new()));
         }
+        if access == Access::Whole && len <= MOST_WHOLE {
+            return read(file, len, MAX_READ).map(Self::from);
+        }
         #[cfg(not(target_family = "wasm"))]
         if let Ok(len) = usize::try_from(len)
             && let Ok(map) = crate::map::map(file, len, access)
@@ -224,12 +232,10 @@ impl Bytes {
                 map,
             })));
         }
-        #[cfg(target_family = "wasm")]
-        let _ = access;
         if len > MAX_READ {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        read(file, MAX_READ).map(Self::from)
+        read(file, len, MAX_READ).map(Self::from)
     }
 }
 
@@ -267,9 +273,11 @@ fn is_still_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Reads a file to its end, if that is within `limit` bytes.
-fn read(file: &File, limit: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+/// Reads a file of about `len` bytes to its end, if that is within `limit` bytes.
+fn read(file: &File, len: u64, limit: u64) -> io::Result<Vec<u8>> {
+    // One byte more, so that its end is met without growing.
+    let room = len.min(MOST_WHOLE) + 1;
+    let mut bytes = Vec::with_capacity(usize::try_from(room).unwrap_or(0));
     let mut file = file;
     // It may just have been written.
     file.rewind()?;
@@ -421,11 +429,11 @@ mod tests {
 
         let path = directory.path().join("file");
         std::fs::write(&path, [0; 10]).unwrap();
-        assert_eq!(read(&File::open(&path).unwrap(), 10).unwrap().len(), 10);
+        assert_eq!(read(&File::open(&path).unwrap(), 10, 10).unwrap().len(), 10);
         let mut written = tempfile::tempfile().unwrap();
         io::Write::write_all(&mut written, b"before").unwrap();
-        assert_eq!(read(&written, 10).unwrap(), b"before");
-        let error = read(&File::open(&path).unwrap(), 9).unwrap_err();
+        assert_eq!(read(&written, 0, 10).unwrap(), b"before");
+        let error = read(&File::open(&path).unwrap(), 10, 9).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
     }
 }

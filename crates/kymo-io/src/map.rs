@@ -62,7 +62,7 @@ pub(crate) fn map(file: &File, len: usize, access: Access) -> io::Result<Mmap> {
 fn advise(map: &Mmap, access: Access) {
     let advice = match access {
         Access::Sequential => memmap2::Advice::Sequential,
-        Access::Random => memmap2::Advice::Random,
+        Access::Random | Access::Whole => memmap2::Advice::Random,
     };
     let _ = map.advise(advice);
 }

@@ -24,6 +24,8 @@ pub struct Entry {
     pub path: PathBuf,
     /// What it is.
     pub kind: EntryKind,
+    /// Whether it is a symbolic link of the file system.
+    pub is_link: bool,
 }
 
 /// The entries of a directory, ordered by the bytes of their names.
@@ -37,15 +39,19 @@ pub fn list(directory: &Path) -> io::Result<Vec<Entry>> {
         .map(|entry| {
             let entry = entry?;
             let path = entry.path();
-            let kind = match std::fs::metadata(&path) {
-                Ok(metadata) if metadata.is_file() => EntryKind::File,
-                Ok(metadata) if metadata.is_dir() => EntryKind::Directory,
-                _ => EntryKind::Other,
-            };
+            // Most systems report with the name what it is: links alone need a look.
+            let own = entry.file_type().ok();
+            let is_known = own.filter(|of| of.is_file() || of.is_dir());
+            let kind = is_known.or_else(|| Some(std::fs::metadata(&path).ok()?.file_type()));
             Ok(Entry {
                 name: entry.file_name(),
                 path,
-                kind,
+                kind: match kind {
+                    Some(kind) if kind.is_file() => EntryKind::File,
+                    Some(kind) if kind.is_dir() => EntryKind::Directory,
+                    _ => EntryKind::Other,
+                },
+                is_link: own.is_none_or(|of| of.is_symlink()),
             })
         })
         .collect::<io::Result<Vec<_>>>()?;

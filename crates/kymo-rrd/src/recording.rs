@@ -182,7 +182,7 @@ impl Recording {
         };
         let state = FileState::of(path).ok();
         let mut bytes =
-            Bytes::open_locked(path, Access::Random, Locking::Briefly).map_err(unreadable)?;
+            Bytes::open_locked(path, Access::Whole, Locking::Briefly).map_err(unreadable)?;
         let copied = Copied::count(bytes.len());
         if copied.is_some() {
             bytes = bytes.into_memory();

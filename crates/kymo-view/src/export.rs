@@ -330,7 +330,7 @@ pub(crate) fn script_json(data: &Value) -> String {
 /// What the page names that comes with it here.
 const ICON: &str = "<link rel=\"icon\" href=\"icon.svg\">";
 const STYLE: &str = "<link rel=\"stylesheet\" href=\"view.css\">";
-pub(crate) const SCRIPT: &str = "<script type=\"module\" src=\"main.js\"></script>";
+const SCRIPT: &str = "<script type=\"module\" src=\"main.js\"></script>";
 
 /// Bytes as text (RFC 4648).
 fn base64(bytes: &[u8]) -> String {

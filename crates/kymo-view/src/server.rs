@@ -8,14 +8,14 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use kymo_io::net::response_head;
 
 use crate::api::Api;
 use crate::assets;
-use crate::export::{SCRIPT, script_json};
+use crate::export::script_json;
 use crate::guard::{Guard, HEADERS};
 use crate::live::{Current, Reopen};
 use crate::request::{BadRequest, Head, MOST_HEAD, Method, parse};
@@ -76,6 +76,8 @@ impl std::error::Error for ServerError {}
 /// A server that listens.
 #[derive(Debug)]
 pub struct Server {
+    port: u16,
+    /// Those on which nobody is served yet.
     listeners: Vec<TcpListener>,
     shared: Arc<Shared>,
     stay: bool,
@@ -88,6 +90,8 @@ struct Shared {
     assets: Option<PathBuf>,
     connections: Arc<Connections>,
     pages: Mutex<Pages>,
+    /// What is shown, as soon as it is open.
+    current: OnceLock<Arc<Current>>,
 }
 
 /// The pages that are open.
@@ -152,7 +156,9 @@ impl Server {
                 listeners.extend(TcpListener::bind(("::1", port)));
             }
         }
+        let address = listeners.first().and_then(|of| of.local_addr().ok());
         Ok(Self {
+            port: address.map_or(0, |address| address.port()),
             listeners,
             stay: options.stay,
             reopen: None,
@@ -161,14 +167,14 @@ impl Server {
                 assets: options.assets.clone(),
                 connections: Arc::default(),
                 pages: Mutex::default(),
+                current: OnceLock::new(),
             }),
         })
     }
 
     /// The address of the page, with the token.
     pub fn address(&self) -> String {
-        let address = self.listeners.first().and_then(|of| of.local_addr().ok());
-        let port = address.map_or(0, |address| address.port());
+        let port = self.port;
         let token = self.shared.guard.token();
         match self.shared.guard.first_host() {
             Some(host) => format!("http://{host}:{port}/{token}/"),
@@ -185,29 +191,39 @@ impl Server {
         }
     }
 
-    /// Serves until the last page is gone, unless it is to stay.
-    pub fn run(self, api: Api) {
-        let is_followed = self.reopen.is_some();
-        let api = Arc::new(Current::new(api, self.reopen));
-        if is_followed {
-            let current = Arc::clone(&api);
-            // Without a thread, what is shown stays as it is.
-            let _ = std::thread::Builder::new().spawn(move || current.follow());
-        }
-        for listener in self.listeners {
-            let (shared, api) = (Arc::clone(&self.shared), Arc::clone(&api));
+    /// Sends the files of the page to those who ask, while recordings are opened: browsers read them meanwhile. What
+    /// asks about recordings waits until the server [runs](Self::run). Returns whether there were threads for it.
+    pub fn start(&mut self) -> bool {
+        let mut are_all = true;
+        for listener in self.listeners.drain(..) {
+            let shared = Arc::clone(&self.shared);
             let accept = move || {
                 for stream in listener.incoming() {
                     match stream {
-                        Ok(stream) => serve(stream, &shared, &api),
+                        Ok(stream) => serve(stream, &shared),
                         // Out of file descriptors, for instance: others may close some.
                         Err(_) => std::thread::sleep(Duration::from_millis(100)),
                     }
                 }
             };
-            if std::thread::Builder::new().spawn(accept).is_err() {
-                return;
-            }
+            are_all &= std::thread::Builder::new().spawn(accept).is_ok();
+        }
+        are_all
+    }
+
+    /// Serves until the last page is gone, unless it is to stay.
+    pub fn run(mut self, api: Api) {
+        let is_followed = self.reopen.is_some();
+        let current = Arc::new(Current::new(api, self.reopen.take()));
+        if is_followed {
+            let current = Arc::clone(&current);
+            // Without a thread, what is shown stays as it is.
+            let _ = std::thread::Builder::new().spawn(move || current.follow());
+        }
+        // Nothing else sets it.
+        let _ = self.shared.current.set(current);
+        if !self.start() {
+            return;
         }
         loop {
             std::thread::sleep(Duration::from_millis(500));
@@ -222,10 +238,20 @@ impl Shared {
     fn pages(&self) -> std::sync::MutexGuard<'_, Pages> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// What is shown. Waits until the recordings are open.
+    fn current(&self) -> &Current {
+        self.current.wait()
+    }
+
+    /// Whether a request is one for the page itself.
+    fn is_page(&self, head: &Head) -> bool {
+        head.method == Method::Get && self.guard.check(head).is_ok_and(assets::is_index)
+    }
 }
 
 /// Serves a connection in a thread of its own.
-fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
+fn serve(mut stream: TcpStream, shared: &Arc<Shared>) {
     let _ = stream.set_nodelay(true);
     let _ = stream.set_write_timeout(Some(REQUEST_TIME));
     let Some(place) = Connections::enter(&shared.connections, &stream) else {
@@ -233,7 +259,7 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
         let _ = Answer::status(503).write(&mut stream, false);
         return;
     };
-    let (shared, api) = (Arc::clone(shared), Arc::clone(api));
+    let shared = Arc::clone(shared);
     let work = move || {
         let mut connection = Connection {
             stream,
@@ -244,7 +270,12 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, api: &Arc<Current>) {
             if shared.guard.check(&head).is_ok() {
                 connection.place.asked();
             }
-            let answer = answer(&shared, &api, &head, &body);
+            if shared.is_page(&head) {
+                // Its length is not known before the recordings are open: the connection ends with it.
+                let _ = send_page(&shared, &mut connection.stream);
+                break;
+            }
+            let answer = answer(&shared, &head, &body);
             let stays = head.keep_alive && !connection.place.is_crowded();
             let sent = answer.write(&mut connection.stream, stays);
             connection.place.answered();
@@ -375,27 +406,31 @@ impl Answer {
         }
     }
 
-    fn write(&self, stream: &mut impl Write, keep_alive: bool) -> io::Result<()> {
+    /// The head, with the length of the body if it is known: else the connection ends with it.
+    fn head(&self, length: Option<usize>, keep_alive: bool) -> String {
         let mut headers = HEADERS.to_vec();
         headers.push(("Content-Type", self.content_type));
         match &self.etag {
             Some(etag) => headers.extend([("ETag", etag.as_str()), ("Cache-Control", "no-cache")]),
             None => headers.push(("Cache-Control", "no-store")),
         }
-        let head = response_head(self.status, &headers, self.body.len(), keep_alive);
+        response_head(self.status, &headers, length, keep_alive)
+    }
+
+    fn write(&self, stream: &mut impl Write, keep_alive: bool) -> io::Result<()> {
+        let head = self.head(Some(self.body.len()), keep_alive);
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(&self.body);
         stream.write_all(&bytes)
     }
 }
 
-fn answer(shared: &Shared, current: &Current, head: &Head, body: &[u8]) -> Answer {
+fn answer(shared: &Shared, head: &Head, body: &[u8]) -> Answer {
     let path = match shared.guard.check(head) {
         Ok(path) => path,
         Err(refused) => return Answer::status(refused.0),
     };
     match (head.method, path.strip_prefix("api/")) {
-        (Method::Get, _) if assets::is_index(path) => index(shared, &current.get()),
         (Method::Get, _) => asset(shared, head, path),
         (Method::Post, Some(name @ ("alive" | "close"))) => {
             let request = serde_json::from_slice(body).unwrap_or(serde_json::Value::Null);
@@ -410,29 +445,32 @@ fn answer(shared: &Shared, current: &Current, head: &Head, body: &[u8]) -> Answe
         }
         (Method::Post, Some("add")) => {
             let request = serde_json::from_slice(body).unwrap_or(serde_json::Value::Null);
-            match current.add(&request) {
+            match shared.current().add(&request) {
                 Ok(value) => Answer::json(&value),
                 Err(error) => Answer::problem(&error),
             }
         }
-        (Method::Post, Some(name)) => current.get().answer(name, body),
+        (Method::Post, Some(name)) => shared.current().get().answer(name, body),
         (Method::Post, None) => Answer::status(404),
     }
 }
 
-/// The page, with what it shows first.
-fn index(shared: &Shared, api: &Api) -> Answer {
+/// Sends the page, and what it shows first as soon as that is known. Modules run when all of it is there; they are
+/// fetched and compiled before.
+fn send_page(shared: &Shared, stream: &mut impl Write) -> io::Result<()> {
     let Some((name, bytes)) = assets::find("", shared.assets.as_deref()) else {
-        return Answer::status(404);
+        return Answer::status(404).write(stream, false);
     };
-    let first = script_json(&api.first());
-    let data = format!("<script type=\"application/json\" id=\"first\">{first}</script>\n{SCRIPT}");
-    let page = String::from_utf8_lossy(&bytes).replacen(SCRIPT, &data, 1);
-    Answer {
+    let answer = Answer {
         content_type: assets::content_type(name),
-        body: page.into_bytes().into(),
         ..Answer::status(200)
-    }
+    };
+    let page = String::from_utf8_lossy(&bytes);
+    let (begin, end) = page.split_at(page.rfind("</body>").unwrap_or(page.len()));
+    stream.write_all((answer.head(None, false) + begin).as_bytes())?;
+    let first = script_json(&shared.current().get().first());
+    let rest = format!("<script type=\"application/json\" id=\"first\">{first}</script>\n{end}");
+    stream.write_all(rest.as_bytes())
 }
 
 /// A file of the page.

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
+import { format, ticks } from "../web/time.js";
 import { act, copy, look, open, press, run, serve, servers, settled, theBrowser, work } from "./harness.mjs";
 
 before(() => {
@@ -112,6 +113,18 @@ test("the keyboard moves, zooms, selects, and undoes", async () => {
   await page.keyboard.press("Control+p");
   assert.equal(await page.locator("dialog li").count(), 2);
   await page.close();
+});
+
+test("a ruler of years has marks where years begin", () => {
+  const begin = BigInt(Date.parse("1968-11-11T00:00:00Z")) * 1000000n;
+  const years = (/** @type {number} */ span) => {
+    const { list, step } = ticks(begin, span, 8, "utc");
+    const again = ticks(begin, span, 8, "utc", 0n, step).list;
+    assert.deepEqual(again, list);
+    return list.map((at) => format(at, "utc", 0n, 0).slice(0, 10));
+  };
+  assert.deepEqual(years(59 * 365.25 * 86400e9), ["1970-01-01", "1980-01-01", "1990-01-01", "2000-01-01", "2010-01-01", "2020-01-01"]);
+  assert.deepEqual(years(200 * 86400e9), ["1968-12-01", "1969-01-01", "1969-02-01", "1969-03-01", "1969-04-01", "1969-05-01"]);
 });
 
 test("a search counts, marks and walks its hits", async () => {

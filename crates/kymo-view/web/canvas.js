@@ -90,7 +90,8 @@ export const viewEnd = () => later(view.begin, view.span);
 
 /**
  * A part of the canvas in which time runs evenly: from a time of the recordings on, from one pixel to another.
- * @typedef {{id: string, begin: bigint, span: number, left: number, right: number, scale: number}} Frame
+ * `events` is how many were drawn in it so far.
+ * @typedef {{id: string, begin: bigint, span: number, left: number, right: number, scale: number, events: number}} Frame
  */
 
 /** The frames of rows that are moved by some time: several where times are folded. @param {bigint} shift @param {number} width @returns {Frame[]} */
@@ -98,7 +99,7 @@ export function framesOf(shift, width) {
   const scale = width / view.span;
   const list = shift ? [{ begin: view.begin - shift, at: 0, length: view.span, gap: -1 }] : parts(view.begin, view.span);
   return list.slice(0, 100).map((part) => ({
-    id: `${shift}/${part.gap}`, begin: part.begin, span: part.length, left: part.at * scale, right: (part.at + part.length) * scale, scale,
+    id: `${shift}/${part.gap}`, begin: part.begin, span: part.length, left: part.at * scale, right: (part.at + part.length) * scale, scale, events: 0,
   }));
 }
 

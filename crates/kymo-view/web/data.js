@@ -1,5 +1,6 @@
 // What the server sends: tiles, slices, events. One request of a kind is on its way at a time, and the newest is next.
 
+import { sleep } from "./busy.js";
 import { source } from "./source.js";
 import { changed, scene } from "./state.js";
 import { TILE, VALUES, noBins } from "./wire.js";
@@ -11,7 +12,8 @@ const MOST_TILES = 12000;
 export const ask = (name, request) => source.ask(name, request);
 
 /**
- * @typedef {{length: number, phase: number, position: Uint16Array, count: Float64Array, kind: Uint8Array, offset: Float64Array,
+ * `heights` are those of the bars, as parts of the room that there is.
+ * @typedef {{length: number, phase: number, position: Uint16Array, count: Float64Array, kind: Uint8Array, offset: Float64Array, heights: Float32Array,
  *   known: Float64Array, values: Float64Array, estimate: boolean, generation: number, isStale?: boolean}} Tile
  */
 
@@ -45,13 +47,16 @@ export function keepTiles(sent, job, asked, first, count) {
       const end = tile === count - 1 ? Infinity : (tile + 1) * TILE;
       while (to < of.position.length && of.position[to] < end) to++;
       const position = new Uint16Array(to - from);
-      for (let bin = from; bin < to; bin++) position[bin - from] = of.position[bin] % TILE;
+      const heights = new Float32Array(to - from);
+      for (let bin = from; bin < to; bin++) {
+        position[bin - from] = of.position[bin] % TILE;
+        heights[bin - from] = Math.min(1, 0.55 + 0.09 * Math.log2(Math.max(1, of.count[bin])));
+      }
+      const numbers = (/** @type {import("./wire.js").Numbers} */ list, size = 1) => new Float64Array(list.slice(from * size, to * size));
       if (!own.has(first + tile)) keptTiles++;
       own.set(first + tile, {
-        length: to - from, phase: of.phase, position,
-        count: new Float64Array(of.count.slice(from, to)), kind: new Uint8Array(of.kind.slice(from, to)), offset: new Float64Array(of.offset.slice(from, to)),
-        known: new Float64Array(of.known.slice(from, to)), values: new Float64Array(of.values.slice(from * VALUES, to * VALUES)),
-        estimate: of.estimate, generation: sent.generation,
+        length: to - from, phase: of.phase, position, heights, kind: new Uint8Array(of.kind.slice(from, to)), count: numbers(of.count),
+        offset: numbers(of.offset), known: numbers(of.known), values: numbers(of.values, VALUES), estimate: of.estimate, generation: sent.generation,
       });
       from = to;
     }
@@ -78,6 +83,8 @@ function queue(kind, work) {
   if (line.busy) return;
   line.busy = true;
   (async () => {
+    // Sending takes time, which the frame that asks does not have.
+    await sleep(0);
     while (line.next) {
       const next = line.next;
       line.next = null;
@@ -205,30 +212,49 @@ export function wantStrip(search, parts, hitsIn, moved) {
   });
 }
 
+/** How many times as long as a view a range may be that is asked for. */
+const MOST_RANGE = 1.5 * Math.SQRT2;
+
+/**
+ * What is asked for to show a range: that and some time on both sides, at most `MOST_RANGE` times as long together. It
+ * stays the same while the view moves a little, so that not each frame asks.
+ * @param {bigint} begin @param {number} span
+ */
+function around(begin, span) {
+  const size = 2 ** (Math.ceil(2 * Math.log2(Math.max(8, span))) / 2);
+  const step = BigInt(Math.ceil(size / 4));
+  const before = ((begin % step) + step) % step;
+  const from = begin - before - step;
+  return { from, to: from + 6n * step };
+}
+
 /** Asks for slices. @param {string} part @param {{job: number, count: number}} lens @param {bigint} begin @param {number} span @param {number} width @param {number[]} tracks */
 export function wantSlices(part, { job, count }, begin, span, width, tracks) {
-  const key = `${job} ${count} ${begin} ${span} ${width} ${scene.generation} ${tracks.join()}`;
+  const { from, to } = around(begin, span);
+  const columns = Math.min(4096, Math.max(1, Math.ceil(width * MOST_RANGE)));
+  const key = `${job} ${count} ${from} ${to} ${columns} ${scene.generation} ${tracks.join()}`;
   const isKnown = () => slicesOf(part).key === key;
   if (isKnown() || !tracks.length) return;
   queue(`slices${part}`, async () => {
     if (isKnown()) return;
-    // A view more on both sides, for panning.
-    const from = begin - BigInt(Math.round(span));
-    const to = begin + BigInt(Math.round(2 * span));
-    const answer = await ask("slices", { begin: String(from), end: String(to), width: Math.min(4096, Math.max(1, width * 3)), tracks, ...(job ? { job } : {}) });
+    const answer = await ask("slices", { begin: String(from), end: String(to), width: columns, tracks, ...(job ? { job } : {}) });
     const list = answer.tracks.map((/** @type {any} */ of) => [of.track, of.slices]);
     put(slices, part, { begin: from, key, tracks: new Map(list), names: answer.names });
   });
 }
 
+/** Events that may be drawn one by one, in the range that is asked for. */
+export const MOST_FEW = 1000;
+
 /** Asks for the events of a range one by one. @param {string} part @param {string} condition @param {bigint} begin @param {number} span @param {number[]} tracks */
 export function wantFew(part, condition, begin, span, tracks) {
-  const key = `${condition} ${begin} ${span} ${scene.generation} ${tracks.join()}`;
+  const { from, to } = around(begin, span);
+  const key = `${condition} ${from} ${to} ${scene.generation} ${tracks.join()}`;
   const isKnown = () => fewOf(part).key === key;
   if (isKnown()) return;
   queue(`few${part}`, async () => {
     if (isKnown()) return;
-    const answer = await ask("few", { begin: String(begin), end: String(begin + BigInt(Math.ceil(span))), limit: 800, tracks, ...(condition ? { condition } : {}) });
+    const answer = await ask("few", { begin: String(from), end: String(to), limit: MOST_FEW, tracks, ...(condition ? { condition } : {}) });
     /** @type {Map<number, any[][]>} */
     const byTrack = new Map();
     for (const event of answer.events ?? []) {
@@ -237,6 +263,6 @@ export function wantFew(part, condition, begin, span, tracks) {
       byTrack.set(event[0], list);
     }
     for (const list of byTrack.values()) list.sort((a, b) => a[1] - b[1]);
-    put(few, part, { begin, key, tracks: byTrack, names: {} });
+    put(few, part, { begin: from, key, tracks: byTrack, names: {} });
   });
 }

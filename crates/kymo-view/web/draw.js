@@ -1,7 +1,7 @@
 // Drawing the tracks: events, slices, losses, hits, and what is selected.
 
 import { canvas, colours, drawn, eachTile, framesOf, hatching, note, pointer, prepare, search, setTargets, shiftOf, text, tileRange, xOf } from "./canvas.js";
-import { fewOf, slicesOf, wantFew, wantSlices, wantTiles } from "./data.js";
+import { MOST_FEW, fewOf, slicesOf, wantFew, wantSlices, wantTiles } from "./data.js";
 import { drawFlows } from "./flows.js";
 import { drawLabels } from "./labels.js";
 import { inkOf, inkOfSlice, lens, textOn } from "./lens.js";
@@ -48,7 +48,7 @@ function drawTracks() {
   const { context, width, height } = prepare(canvas);
   if (!scene.info || width < 1) return;
   Object.assign(drawn, { bins: 0, slices: 0, labels: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, missing: false, scales: [] });
-  const { visible, shift, frames } = askForVisible(width, height);
+  const { visible, shift, frames, byShift } = askForVisible(width, height);
   for (const row of visible) {
     const top = row.top - view.scroll;
     if (row.kind === "group") {
@@ -87,6 +87,7 @@ function drawTracks() {
     context.fillRect(0, top + row.height - 1, width, 1);
     context.globalAlpha = 1;
   }
+  askForNames(byShift, frames);
   drawFolds(context, framesOf(0n, width), height);
   drawn.flows = drawFlows(context, width, colours);
   drawArea(context, width, height);
@@ -114,7 +115,7 @@ export function askForVisible(width = canvas.clientWidth, height = canvas.client
     frames.set(moved, framesOf(moved, width));
     for (const frame of frames.get(moved) ?? []) request(list, frame, shift);
   }
-  return { visible, shift, frames };
+  return { visible, shift, frames, byShift };
 }
 
 /** Asks for what some rows need. */
@@ -133,9 +134,15 @@ function request(/** @type {import("./state.js").Row[]} */ list, /** @type {Fram
   if (search.job) wantTiles(search.job, shift, first, count, all, frame.id);
   const sliced = tracks.filter((track) => track.depths).map((track) => track.id);
   wantSlices(frame.id, lens, frame.begin, frame.span, Math.round(width), sliced);
-  // Few enough that they may have room for their names.
-  const named = tracks.filter((track) => track.kind === "event" && !track.depths).map((track) => track.id);
-  if (named.length) wantFew(frame.id, lens.condition, frame.begin, frame.span, named);
+}
+
+/** Asks for events one by one where those that were drawn are few enough that they may have room for their names. */
+function askForNames(/** @type {Map<bigint, import("./state.js").Row[]>} */ byShift, /** @type {Map<bigint, Frame[]>} */ frames) {
+  for (const [moved, list] of byShift) {
+    const tracks = list.map((row) => /** @type {import("./state.js").Track} */ (row.track)).filter((track) => track.kind === "event" && !track.depths);
+    const named = tracks.map((track) => track.id);
+    if (named.length) for (const frame of frames.get(moved) ?? []) if (frame.events <= MOST_FEW) wantFew(frame.id, lens.condition, frame.begin, frame.span, named);
+  }
 }
 
 /** Where times are folded. */
@@ -153,33 +160,70 @@ function drawFolds(/** @type {CanvasRenderingContext2D} */ context, /** @type {F
   }
 }
 
+/** The columns of pixels of a row: how high the bar of each is, and of which kind. They are reused, as frames have no time to collect garbage. */
+const pixelColumns = { heights: new Uint8Array(0), kinds: new Uint16Array(0) };
+/** The kind of bars of which it is not known what they are. */
+const UNKNOWN = 256;
+/** By kind, how many numbers of its list are those of bars now: left, height and width of each. @type {{used: number, list: number[]}[]} */
+const barsByKind = [];
+
+/** Puts a bar into columns: the highest of each is seen. */
+function putBar(/** @type {number} */ left, /** @type {number} */ wide, /** @type {number} */ high, /** @type {number} */ kind, /** @type {number} */ count) {
+  const { heights, kinds } = pixelColumns;
+  const end = Math.min(count, left + wide);
+  for (let column = Math.max(0, left); column < end; column++) {
+    if (high < heights[column]) continue;
+    heights[column] = high;
+    kinds[column] = kind;
+  }
+  return end > 0 && left < count;
+}
+
+/** Makes bars of columns: neighbours that are alike are one. */
+function makeBars(/** @type {number} */ count, /** @type {number} */ left) {
+  const { heights, kinds } = pixelColumns;
+  for (const bar of barsByKind) if (bar) bar.used = 0;
+  for (let column = 0; column < count;) {
+    const [high, kind, from] = [heights[column], kinds[column], column];
+    while (++column < count && heights[column] === high && kinds[column] === kind);
+    if (!high) continue;
+    const bar = (barsByKind[kind] ??= { used: 0, list: [] });
+    bar.list[bar.used++] = left + from;
+    bar.list[bar.used++] = high;
+    bar.list[bar.used++] = column - from;
+  }
+}
+
 /** @param {CanvasRenderingContext2D} context @param {import("./state.js").Row} row @param {Frame} frame */
 function drawInstants(context, row, /** @type {number} */ top, frame, /** @type {number} */ shift) {
   const track = /** @type {import("./state.js").Track} */ (row.track);
-  const { scale, left, right } = frame;
+  const { scale } = frame;
   const bottom = top + row.height - 2;
-  const room = Math.max(2, row.height - 5);
-  /** @type {Map<string, number[]>} by colour, so that it is set seldom */
-  const bars = new Map();
+  const room = Math.min(255, Math.max(2, row.height - 5));
+  const left = Math.floor(frame.left);
+  const count = Math.ceil(frame.right) - left + 1;
+  if (pixelColumns.heights.length < count) Object.assign(pixelColumns, { heights: new Uint8Array(count), kinds: new Uint16Array(count) });
+  pixelColumns.heights.fill(0, 0, count);
   const isExact = eachTile(lens.job, track.id, frame.begin, frame.span, shift, (tile, start, length) => {
+    const [first, step, wide] = [frame.left - left + start * scale, length * scale, Math.max(1, Math.ceil(length * scale))];
+    const isGuess = tile.estimate && !lens.job;
     for (let bin = 0; bin < tile.length; bin++) {
       const isSingle = tile.count[bin] === 1;
-      const x = left + (start + tile.position[bin] * length + (isSingle ? tile.offset[bin] : 0)) * scale;
-      const wide = isSingle ? 1 : Math.max(1, length * scale);
-      if (x + wide < left || x > right) continue;
-      const high = isSingle ? room * 0.55 : Math.min(room, room * (0.55 + 0.09 * Math.log2(tile.count[bin])));
-      const key = tile.estimate && !lens.job ? colours.soft : inkOf(track, tile.kind[bin], colours.soft);
-      let list = bars.get(key);
-      if (!list) bars.set(key, (list = []));
-      list.push(Math.floor(x), bottom - high, wide <= 1 ? 1 : Math.ceil(wide), high);
-      drawn.bins++;
+      const x = first + tile.position[bin] * step + (isSingle ? tile.offset[bin] * scale : 0);
+      const high = Math.max(1, Math.round(room * tile.heights[bin]));
+      if (putBar(Math.floor(x), isSingle ? 1 : wide, high, isGuess ? UNKNOWN : tile.kind[bin], count)) {
+        drawn.bins++;
+        frame.events += tile.count[bin];
+      }
     }
   });
   drawn.missing ||= !isExact;
-  for (const [key, list] of bars) {
-    context.fillStyle = key;
-    for (let at = 0; at < list.length; at += 4) context.fillRect(list[at], list[at + 1], list[at + 2], list[at + 3]);
-  }
+  makeBars(count, left);
+  barsByKind.forEach(({ used, list }, kind) => {
+    if (!used) return;
+    context.fillStyle = kind === UNKNOWN ? colours.soft : inkOf(track, kind, colours.soft);
+    for (let at = 0; at < used; at += 3) context.fillRect(list[at], bottom - list[at + 1], list[at + 2], list[at + 1]);
+  });
   drawNames(context, track, top, row.height, frame);
 }
 

@@ -6,6 +6,7 @@ import { later } from "./fold.js";
 import { kept } from "./keep.js";
 import { hitsIn } from "./moves.js";
 import { bounds, scene, view } from "./state.js";
+import { SvgContext } from "./svg.js";
 import { duration, format, ticks } from "./time.js";
 
 /** The height of the strip of hits. */
@@ -113,9 +114,6 @@ export function overviewRange() {
   return { begin: begin - BigInt(Math.round(room)), span: span + 2 * room };
 }
 
-/** The heights of the bars of the overview, and what they were computed of: they stay while the view moves. */
-let overviewBars = { key: "", parts: new Float64Array(0) };
-
 /** How high bars of two pixels are, as parts of the highest. @param {bigint} begin @param {number} scale @param {number} count */
 function barsOf(begin, scale, count) {
   const columns = new Float64Array(count);
@@ -128,17 +126,18 @@ function barsOf(begin, scale, count) {
   return columns.map((rows) => Math.log2(1 + rows) / Math.log2(1 + most));
 }
 
-export function drawOverview() {
-  const { context, width, height } = prepare(overview);
-  if (!scene.info || width < 1 || !scene.tracks.length) return;
-  const { begin, span } = overviewRange();
-  // Coarse: a bar of two pixels.
-  wantDensity(begin, begin + BigInt(Math.ceil(span)), Math.ceil(width / 2));
+/**
+ * What of the overview stays while the view moves: it is drawn when something of it changes, and copied in each frame.
+ * @type {{canvas: HTMLCanvasElement, madeOf: any[]}}
+ */
+const stillOverview = { canvas: document.createElement("canvas"), madeOf: [] };
+
+/** Draws what of the overview stays while the view moves. */
+function drawStill(/** @type {CanvasRenderingContext2D} */ context, /** @type {bigint} */ begin, /** @type {number} */ span, /** @type {number} */ width, /** @type {number} */ height) {
   const scale = width / span;
-  const key = `${density.key} ${begin} ${span} ${width}`;
-  if (overviewBars.key !== key) overviewBars = { key, parts: barsOf(begin, scale, Math.ceil(width / 2) + 1) };
   context.fillStyle = scene.whole ? colours.accent : colours.soft;
-  overviewBars.parts.forEach((part, column) => {
+  // Coarse: a bar of two pixels.
+  barsOf(begin, scale, Math.ceil(width / 2) + 1).forEach((part, column) => {
     if (!part) return;
     const high = Math.max(2, part * (height - 8));
     context.fillRect(column * 2, height - 2 - high, 2, high);
@@ -150,6 +149,28 @@ export function drawOverview() {
     context.fillStyle = colours.mark;
     search.density.forEach((rows, column) => rows && context.fillRect((column / search.density.length) * width, 1, 2, 5));
   }
+}
+
+export function drawOverview() {
+  const { context, width, height } = prepare(overview);
+  if (!scene.info || width < 1 || !scene.tracks.length) return;
+  const { begin, span } = overviewRange();
+  wantDensity(begin, begin + BigInt(Math.ceil(span)), Math.ceil(width / 2));
+  const scale = width / span;
+  if (context instanceof SvgContext) drawStill(context, begin, span, width, height);
+  else {
+    const { canvas, madeOf } = stillOverview;
+    const now = [density.key, begin, span, overview.width, overview.height, scene.whole, colours.accent, scene.notices, search.job, search.density];
+    if (!now.every((of, at) => of === madeOf[at])) {
+      stillOverview.madeOf = now;
+      [canvas.width, canvas.height] = [overview.width, overview.height];
+      const still = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+      still.scale(overview.width / width, overview.height / height);
+      drawStill(still, begin, span, width, height);
+    }
+    context.drawImage(canvas, 0, 0, width, height);
+  }
+  const at = (/** @type {bigint} */ time) => Number(time - begin) * scale;
   const left = at(view.begin);
   const wide = Math.max(2, Number(viewEnd() - view.begin) * scale);
   context.fillStyle = colours.back;

@@ -33,16 +33,26 @@ export function chosen(line, frame) {
 
 /** @typedef {{x: number, wide: number, known: number, min: number, max: number, mean: number}} Point */
 
+/** What was found for the picture that is drawn: the scale of a row needs the same points as its line. @type {WeakMap<import("./canvas.js").Frame, Map<string, Point[]>>} */
+const foundPoints = new WeakMap();
+
 /** The points of a track in a frame. @returns {Point[]} */
 function pointsOf(/** @type {import("./state.js").Track} */ track, /** @type {import("./canvas.js").Frame} */ frame, /** @type {number} */ shift, from = -Infinity, to = Infinity) {
+  const found = foundPoints.get(frame) ?? new Map();
+  foundPoints.set(frame, found);
+  const key = `${track.id} ${from} ${to}`;
+  const known = found.get(key);
+  if (known) return known;
   /** @type {Point[]} */
   const points = [];
+  found.set(key, points);
   const isExact = eachTile(0, track.id, frame.begin, frame.span, shift, (tile, start, length) => {
     for (let bin = 0; bin < tile.length; bin++) {
       const isSingle = tile.count[bin] === 1;
       const at = start + tile.position[bin] * length + (isSingle ? tile.offset[bin] : 0);
       if (at < from || at >= to) continue;
-      const [min, max, mean] = tile.values.subarray(bin * VALUES, (bin + 1) * VALUES);
+      const first = bin * VALUES;
+      const [min, max, mean] = [tile.values[first], tile.values[first + 1], tile.values[first + 2]];
       points.push({ x: frame.left + at * frame.scale, wide: isSingle ? 0 : length * frame.scale, known: tile.known[bin], min, max, mean });
     }
   });
@@ -88,6 +98,22 @@ export function drawSeries(context, row, /** @type {number} */ top, frame, /** @
 const inkOfSeries = (/** @type {import("./state.js").Row} */ row, /** @type {import("./state.js").Line} */ line) =>
   view.colour === "track" || view.colour === "group" ? inkOf(/** @type {import("./state.js").Track} */ (row.track), 0, colours.soft) : colourOf(line.label);
 
+/** At most so many parts of a series have bands of their own. */
+const MOST_PARTS_OF_BANDS = 64;
+
+/** From where to where points are known one after the other. @param {Point[]} points */
+function knownParts(points) {
+  /** @type {[number, number][]} */
+  const parts = [];
+  let from = NaN;
+  points.forEach((point, at) => {
+    const [before, behind] = [points[at - 1], points[at + 1]];
+    if (point.known && !before?.known) from = point.x + point.wide / 2;
+    if (point.known && !behind?.known) parts.push([from, point.x + point.wide / 2]);
+  });
+  return parts.length > MOST_PARTS_OF_BANDS ? [[parts[0][0], parts[parts.length - 1][1]]] : parts;
+}
+
 /** Draws a line of a series, its band, and where it is not known. */
 function drawLine(/** @type {CanvasRenderingContext2D} */ context, /** @type {Point[]} */ points, /** @type {Point[][]} */ bands, /** @type {string} */ ink, /** @type {(value: number) => number} */ y, /** @type {number} */ top, /** @type {number} */ height, /** @type {import("./canvas.js").Frame} */ frame, /** @type {boolean} */ isOne) {
   // The usual distance of points: what is not known reaches back so far.
@@ -109,10 +135,17 @@ function drawLine(/** @type {CanvasRenderingContext2D} */ context, /** @type {Po
     const under = edge(bands.length > 1 ? bands[0] : points, "min");
     const over = edge(bands.at(-1) ?? points, "max");
     const [first, ...rest] = [...over, ...under.reverse()];
-    context.beginPath();
-    if (first) context.moveTo(first[0], first[1]);
-    for (const [x, y] of rest) context.lineTo(x, y);
-    context.fill();
+    if (over.length > 1 && under.length > 1) for (const [from, to] of knownParts(points)) {
+      context.save();
+      context.beginPath();
+      context.rect(from, top, to - from, height);
+      context.clip();
+      context.beginPath();
+      context.moveTo(first[0], first[1]);
+      for (const [x, y] of rest) context.lineTo(x, y);
+      context.fill();
+      context.restore();
+    }
   }
   for (const point of points) {
     if (!point.known || point.x + point.wide < frame.left || point.x > frame.right || point.max === point.min) continue;

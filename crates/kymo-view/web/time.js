@@ -53,6 +53,33 @@ export function format(time, zone, origin, digits = 9, date = true) {
   return `${date ? day + " " : ""}${clock}${rest}`;
 }
 
+/** Steps of a calendar, in months, and about how long a month is, in nanoseconds. */
+const MONTHS = [1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 6000, 12000];
+const MONTH = 365.2425 / 12 * 86400e9;
+
+/** The beginnings of months from a time on, in which zone. @param {bigint} begin @param {number} span @param {number} months @param {boolean} isUtc */
+function monthsFrom(begin, span, months, isUtc) {
+  const list = [];
+  const from = new Date(Number(begin / 1000000n));
+  const year = isUtc ? from.getUTCFullYear() : from.getFullYear();
+  const own = year * 12 + (isUtc ? from.getUTCMonth() : from.getMonth());
+  const end = begin + BigInt(Math.ceil(span));
+  for (let month = Math.floor(own / months) * months; list.length < 200; month += months) {
+    // Years below 100 would be those of the last century.
+    const at = new Date(0);
+    if (isUtc) at.setUTCFullYear(Math.floor(month / 12), month % 12, 1);
+    else {
+      at.setFullYear(Math.floor(month / 12), month % 12, 1);
+      at.setHours(0, 0, 0, 0);
+    }
+    if (Number.isNaN(at.getTime())) break;
+    const time = BigInt(at.getTime()) * 1000000n;
+    if (time > end) break;
+    if (time >= begin) list.push(time);
+  }
+  return list;
+}
+
 /**
  * Where the marks of a ruler are: at most so many, at round times.
  * @param {bigint} begin @param {number} span @param {number} most
@@ -68,6 +95,11 @@ export function ticks(begin, span, most, zone = "utc", origin = 0n, given = 0) {
     step = 10 ** Math.ceil(Math.log10(Math.max(1, least)));
     if (step / 5 >= least && step >= 5) step /= 5;
     else if (step / 2 >= least && step >= 2) step /= 2;
+  }
+  if (step > 20 * 86400e9 && zone !== "relative") {
+    const months = MONTHS.find((months) => months * MONTH >= least) ?? 12000;
+    const list = monthsFrom(begin, span, given ? Math.round(given / MONTH) || 1 : months, zone === "utc");
+    return { list, step: given || months * MONTH, digits: 0 };
   }
   const length = BigInt(Math.max(1, Math.round(step)));
   let base = origin;

@@ -427,6 +427,7 @@ impl RemoteTree for RemoteServer {
             name: name.into(),
             path: path.join(name),
             kind,
+            is_link: false,
         });
         Ok(entries.collect())
     }

@@ -373,6 +373,7 @@ impl Trace {
                 name: path.file_name().unwrap_or_default().to_owned(),
                 path: path.to_path_buf(),
                 kind: EntryKind::File,
+                is_link: false,
             };
             let mapped = now.and_then(|_| input::stream_file(&Tree::Disk, &entry, dialect, faults));
             let mapped = match mapped {

@@ -1,7 +1,8 @@
 //! Heads of HTTP answers: what all servers of kymo share, whatever their sockets are.
 
 /// The head of an answer of HTTP/1.1, with the empty line behind it: its status, some headers (names and values), the
-/// length of the body in bytes, and whether the connection stays open.
+/// length of the body in bytes, and whether the connection stays open. A body without a length ends with the connection,
+/// which must not stay open then.
 ///
 /// ```
 /// let head = kymo_io::net::response_head(404, &[("Content-Type", "text/plain")], 5, false);
@@ -13,7 +14,7 @@
 pub fn response_head(
     status: u16,
     headers: &[(&str, &str)],
-    length: usize,
+    length: impl Into<Option<usize>>,
     keep_alive: bool,
 ) -> String {
     let mut head = format!("HTTP/1.1 {status} {}\r\n", reason_phrase(status));
@@ -25,7 +26,7 @@ pub fn response_head(
     }
     let connection = if keep_alive { "keep-alive" } else { "close" };
     // An answer that never has a body has no length either (RFC 9110, section 8.6).
-    if status != 204 {
+    if let Some(length) = length.into().filter(|_| status != 204) {
         head.push_str(&format!("Content-Length: {length}\r\n"));
     }
     head.push_str(&format!("Connection: {connection}\r\n\r\n"));

@@ -148,6 +148,7 @@ impl Archive {
             kind: self
                 .follow(node, 0)
                 .map_or(EntryKind::Other, |node| self.kind_of(node)),
+            is_link: false,
         };
         Ok(entries.iter().map(entry).collect())
     }

@@ -8,6 +8,14 @@ use crate::tests::scene;
 
 fn start() -> (u16, String) {
     let server = Server::bind(&ServerOptions::default()).unwrap();
+    let answer = place(&server);
+    let scene = scene(None);
+    std::thread::spawn(move || server.run(Api::new(scene)));
+    answer
+}
+
+/// The port and the token of a server.
+fn place(server: &Server) -> (u16, String) {
     let address = server.address();
     let rest = address.strip_prefix("http://127.0.0.1:").unwrap();
     let (port, token) = rest.split_once('/').unwrap();
@@ -16,8 +24,6 @@ fn start() -> (u16, String) {
         token.trim_end_matches('/').to_string(),
     );
     assert_eq!(answer.1.len(), 32);
-    let scene = scene(None);
-    std::thread::spawn(move || server.run(Api::new(scene)));
     answer
 }
 
@@ -91,6 +97,35 @@ fn the_server_answers_its_own_page_only() {
         &format!("{host}If-None-Match: {etag}\r\n"),
     );
     assert!(known.starts_with("HTTP/1.1 304") && known.ends_with("\r\n\r\n"));
+}
+
+#[test]
+fn the_page_is_sent_while_recordings_are_opened() {
+    let mut server = Server::bind(&ServerOptions::default()).unwrap();
+    let (port, token) = place(&server);
+    assert!(server.start());
+    let get = |name: &str| {
+        format!(
+            "GET /{token}/{name} HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n"
+        )
+    };
+    assert!(send(port, &get("main.js")).starts_with("HTTP/1.1 200 OK\r\n"));
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(get("").as_bytes()).unwrap();
+    let mut page = Vec::new();
+    let has = |page: &[u8], text: &str| String::from_utf8_lossy(page).contains(text);
+    while !has(&page, "<dialog id=\"dialog\">") {
+        let mut buffer = [0; 4096];
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "the page ends early");
+        page.extend_from_slice(&buffer[..count]);
+    }
+    assert!(has(&page, "HTTP/1.1 200 OK\r\n") && !has(&page, "id=\"first\""));
+    // What it shows first comes as soon as there is something.
+    let scene = scene(None);
+    std::thread::spawn(move || server.run(Api::new(scene)));
+    stream.read_to_end(&mut page).unwrap();
+    assert!(has(&page, "id=\"first\">{\"keep\":") && has(&page, "</html>"));
 }
 
 #[test]
@@ -191,7 +226,7 @@ fn only_this_machine_reaches_the_server() {
 #[test]
 fn connections_are_bounded_and_none_keeps_others_waiting() {
     let (port, token) = start();
-    let path = format!("GET /{token}/ HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let path = format!("GET /{token}/icon.svg HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let connect = || TcpStream::connect(("127.0.0.1", port)).unwrap();
     let mut page = connect();
     page.write_all(path.as_bytes()).unwrap();

@@ -201,7 +201,8 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
     } = search;
     let mut recordings = Vec::new();
     let mut inputs = Vec::new();
-    for (input, opened) in open_found(found, options) {
+    for (input, opened, damage) in open_found(found, options) {
+        errors.extend(damage);
         match opened {
             Ok(recording) => {
                 recordings.push(recording);
@@ -239,7 +240,10 @@ pub fn open(paths: &[PathBuf], options: &Options) -> Opened {
 }
 
 /// Opens what a search has found, in its order: many files in several threads.
-fn open_found(found: Vec<Finding>, options: &Options) -> Vec<(usize, Result<AnyRecording, Error>)> {
+fn open_found(
+    found: Vec<Finding>,
+    options: &Options,
+) -> Vec<(usize, Result<AnyRecording, Error>, Vec<Error>)> {
     let is_file = |of: &&Finding| matches!(of.found, Found::File(..));
     let threads = match found.iter().filter(is_file).count() {
         0..FEW_FILES => 1,
@@ -250,7 +254,9 @@ fn open_found(found: Vec<Finding>, options: &Options) -> Vec<(usize, Result<AnyR
     let parts = in_threads(found.len(), threads, Vec::new, |part, at| {
         let mut taken = found[at].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Finding { input, found }) = taken.take() {
-            part.push((at, (input, found.open(options))));
+            let mut damage = Vec::new();
+            let opened = found.open(options, &mut damage);
+            part.push((at, (input, opened, damage)));
         }
         true
     });
@@ -294,7 +300,7 @@ pub(crate) fn appeared(paths: &[PathBuf], options: &Options, known: &[AnyRecordi
     for Finding { input, found } in search.found {
         match found {
             found @ (Found::Other(_) | Found::File(..)) => {
-                let opened = found.open(options).ok();
+                let opened = found.open(options, &mut Vec::new()).ok();
                 appeared.recordings.extend(opened.map(|of| (of, input)));
             }
             Found::Trace(group) => {

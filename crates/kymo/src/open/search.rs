@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use kymo_ctf::trace::{Directory, OpenError, Options as TraceOptions, Trace};
-use kymo_io::{Access, Bytes, EntryKind, STANDARD_INPUT, Tree};
+use kymo_io::{Access, Bytes, EntryKind, STANDARD_INPUT, Tree, without_compression};
 
 use super::error::Error;
-use super::files::{FileFormat, OpenFile, Opened as OpenedFile, UNSURE};
+use super::files::{FileFormat, Opened as OpenedFile, UNSURE};
 use super::{Options, files, foreign};
 use crate::AnyRecording;
 
@@ -21,19 +21,51 @@ pub(super) struct Finding {
 #[derive(Debug)]
 pub(super) enum Found {
     Trace(Group),
-    /// A file that is opened when all are found.
-    File(OpenFile, PathBuf),
+    /// A file of the file system that is opened when all are found.
+    File(&'static FileFormat, PathBuf),
     Other(Box<AnyRecording>),
 }
 
 impl Found {
-    pub(super) fn open(self, options: &Options) -> Result<AnyRecording, Error> {
+    /// Opens it. What of it is lost is added to the errors.
+    pub(super) fn open(
+        self,
+        options: &Options,
+        errors: &mut Vec<Error>,
+    ) -> Result<AnyRecording, Error> {
         match self {
             Self::Other(recording) => Ok(*recording),
-            Self::File(open, path) => open(&path, options),
+            Self::File(format, path) => {
+                match format.open_file.map(|open| open(&path, options)) {
+                    Some(Ok(recording)) => Ok(recording),
+                    // Few are compressed although their names do not say so: only these are looked at twice.
+                    Some(Err(error)) if !Tree::is_wrapped(&path).unwrap_or(false) => Err(error),
+                    _ => content(&Tree::Disk, &path, errors)
+                        .and_then(|bytes| (format.open)(&path, bytes, options)),
+                }
+            }
             Self::Trace(group) => group.open().map(AnyRecording::Ctf).map_err(Error::Trace),
         }
     }
+}
+
+/// What a file of a tree holds. What of it is lost is added to the errors.
+fn content(tree: &Tree, path: &Path, errors: &mut Vec<Error>) -> Result<Bytes, Error> {
+    let content = tree.content(path, Access::Sequential);
+    let content = content.map_err(|error| Error::Unreadable {
+        path: path.to_path_buf(),
+        error,
+    })?;
+    errors.extend(damaged(path, content.damage));
+    Ok(content.bytes)
+}
+
+/// What is lost of an archive or a compressed file.
+fn damaged(path: &Path, damage: impl IntoIterator<Item = String>) -> impl Iterator<Item = Error> {
+    damage.into_iter().map(|message| Error::Damaged {
+        path: path.to_path_buf(),
+        message,
+    })
 }
 
 /// Directories that are one trace.
@@ -85,7 +117,7 @@ impl Search {
         };
         let damage;
         (self.tree, damage) = Tree::at(path).map_err(unreadable)?;
-        self.damaged(path, damage);
+        self.errors.extend(damaged(path, damage));
         let kind = self.tree.kind(path).map_err(unreadable)?;
         if kind == EntryKind::Directory {
             return self.directory(path);
@@ -105,7 +137,7 @@ impl Search {
             found => (None, found.map(|(_, format)| format)),
         };
         if let Some(format) = sure {
-            self.file(format, path, Some(bytes));
+            self.first_file(format, path, bytes);
             return Ok(());
         }
         if let Some(result) = self.part_of_trace(path) {
@@ -113,7 +145,7 @@ impl Search {
         }
         match unsure {
             Some(format) => {
-                self.file(format, path, Some(bytes));
+                self.first_file(format, path, bytes);
                 Ok(())
             }
             None => Err(Error::NotRecording {
@@ -125,22 +157,7 @@ impl Search {
 
     /// What a file holds. What of it is lost is reported.
     fn content(&mut self, path: &Path) -> Result<Bytes, Error> {
-        let content = self.tree.content(path, Access::Sequential);
-        let content = content.map_err(|error| Error::Unreadable {
-            path: path.to_path_buf(),
-            error,
-        })?;
-        self.damaged(path, content.damage);
-        Ok(content.bytes)
-    }
-
-    /// Reports what is lost of an archive or a compressed file.
-    fn damaged(&mut self, path: &Path, damage: impl IntoIterator<Item = String>) {
-        let reported = damage.into_iter().map(|message| Error::Damaged {
-            path: path.to_path_buf(),
-            message,
-        });
-        self.errors.extend(reported);
+        content(&self.tree, path, &mut self.errors)
     }
 
     /// Whether a path is the first that leads to a file.
@@ -194,7 +211,8 @@ impl Search {
             let is_trace = Directory::metadata_path_in(&self.tree, &path).is_some();
             found |= is_trace;
             // A link may lead to where the search has been already.
-            if !self.is_new(&path) {
+            let real = self.tree.real(&path);
+            if !self.seen.insert(real.clone()) {
                 found |= path == root;
             } else if is_trace {
                 match Directory::open_in(&self.tree, &path, &self.options.trace) {
@@ -213,7 +231,14 @@ impl Search {
                         for entry in of(EntryKind::File) {
                             if let Some(format) = files::by_name(&entry.path, &self.options) {
                                 found = true;
-                                self.file(format, &entry.path, None);
+                                // Where a link leads is to be asked; other entries are where they are listed.
+                                let is_new = match (entry.is_link, &self.tree) {
+                                    (false, Tree::Disk) => self.seen.insert(real.join(&entry.name)),
+                                    _ => self.is_new(&entry.path),
+                                };
+                                if is_new {
+                                    self.file(format, &entry.path, None);
+                                }
                             }
                         }
                         // A directory that is being written, or was when a program was killed, is not a recording yet.
@@ -238,15 +263,19 @@ impl Search {
         }
     }
 
-    /// Opens a file, unless a link has led to it before. Its content is what it holds, where that is known.
-    fn file(&mut self, format: &FileFormat, path: &Path, content: Option<Bytes>) {
-        if !self.is_new(path) {
-            return;
+    /// Opens a file that holds something, unless a link has led to it before.
+    fn first_file(&mut self, format: &'static FileFormat, path: &Path, content: Bytes) {
+        if self.is_new(path) {
+            self.file(format, path, Some(content));
         }
-        let is_plain = matches!(self.tree, Tree::Disk) && !Tree::is_wrapped(path).unwrap_or(false);
+    }
+
+    /// Opens a file. Its content is what it holds, where that is known.
+    fn file(&mut self, format: &'static FileFormat, path: &Path, content: Option<Bytes>) {
+        let is_plain = matches!(self.tree, Tree::Disk) && without_compression(path) == path;
         let opened = match (format.open_file, content) {
-            (Some(open), _) if is_plain => {
-                self.add_found(Found::File(open, path.to_path_buf()));
+            (Some(_), _) if is_plain => {
+                self.add_found(Found::File(format, path.to_path_buf()));
                 return;
             }
             (_, Some(bytes)) => (format.open)(path, bytes, &self.options),
