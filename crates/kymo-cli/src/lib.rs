@@ -64,7 +64,7 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
     signals::fail_at_size_limit();
     #[cfg(target_os = "linux")]
     kymo_io::survive_truncation();
-<<<<<<< HEAD
+    #[cfg(feature = "draw")]
     match rrd::export::conversion(&words) {
         Some(Ok(conversion)) => words = conversion,
         Some(Err(code)) => return code,
@@ -73,11 +73,6 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
                 return done;
             }
         }
-=======
-    #[cfg(feature = "draw")]
-    if let Some(done) = rrd::rrdtool::take(&words) {
-        return done;
->>>>>>> release
     }
     let terminal = Terminal::new();
     if let Some(outcome) = complete::take(&words, &terminal) {

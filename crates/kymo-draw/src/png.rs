@@ -60,10 +60,10 @@ impl Scratch {
 
 fn encode(canvas: &Canvas, level: u32, scratch: &mut Scratch) -> Vec<u8> {
     // Whole pixels: compilers make that several at once.
-    let pixels = canvas.pixels.iter().map(|pixel| u32::from_ne_bytes(*pixel));
+    let pixels = canvas.pixels.iter().map(|pixel| u32::from_le_bytes(*pixel));
     let opaque = pixels
         .fold(u32::MAX, |all, pixel| all & pixel)
-        .to_ne_bytes()[3]
+        .to_le_bytes()[3]
         == 255;
     let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
     let mut header = Vec::with_capacity(13);

@@ -65,10 +65,11 @@ fn masked(line: &str, answer: &[u8], daemon: &Daemon) -> Vec<u8> {
     // rrdcached has these since 1.8 and 1.9.
     let before = lines.len();
     lines.retain(|line| !line.starts_with("TUNE ") && !line.starts_with("DUMP "));
-    if before > lines.len()
+    let now = lines.len();
+    if before > now
         && let Some(first) = lines.first_mut()
     {
-        *first = first.replace(&(before - 1).to_string(), &(lines.len() - 1).to_string());
+        *first = first.replace(&(before - 1).to_string(), &(now - 1).to_string());
     }
     if line.starts_with("LIST") && !lines.is_empty() {
         // rrdcached has no order.

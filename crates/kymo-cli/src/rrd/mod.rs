@@ -2,6 +2,7 @@
 
 mod check;
 mod convert;
+#[cfg(feature = "draw")]
 pub(crate) mod export;
 mod files;
 #[cfg(feature = "draw")]
