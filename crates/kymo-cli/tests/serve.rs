@@ -508,7 +508,7 @@ fn what_is_wrong_is_reported_before_it_begins() {
         (
             &["--data", "wrong.toml/data", "--rrdcached", "unix:sock"],
             3,
-            "error: `wrong.toml/data`: Not a directory",
+            "error: cannot create `wrong.toml/data`: Not a directory",
         ),
         (
             &[
