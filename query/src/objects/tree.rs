@@ -125,6 +125,7 @@ impl RemoteTree for ObjectTree {
             return Err(io::ErrorKind::NotADirectory.into());
         };
         let entry = |(name, node): (&String, &Node)| Entry {
+            is_link: false,
             name: OsString::from(name),
             path: path.join(name),
             kind: node.kind(),
