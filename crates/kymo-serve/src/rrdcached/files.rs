@@ -245,10 +245,7 @@ impl<S: Read + Write> Client<'_, S> {
             self.refuse(format_args!("found {found} arguments, expected {count}"));
             return Ok(());
         }
-        self.settle()?;
-        if let Err(reason) = self.flush_quietly(path) {
-            let path = String::from_utf8_lossy(path);
-            self.refuse(format_args!("{path}: {reason}"));
+        if !self.write_pending(path)? {
             return Ok(());
         }
         // What concerns the client and its machine.
@@ -285,6 +282,18 @@ impl<S: Read + Write> Client<'_, S> {
             Some(Flushed::Failed(reason)) => Err(reason),
             _ => Ok(()),
         }
+    }
+
+    /// Writes what waits for a file, before the file itself is looked at. `false`, with the reply given, if it cannot be
+    /// written.
+    fn write_pending(&mut self, path: &[u8]) -> io::Result<bool> {
+        self.settle()?;
+        let Err(reason) = self.flush_quietly(path) else {
+            return Ok(true);
+        };
+        let path = String::from_utf8_lossy(path);
+        self.refuse(format_args!("{path}: {reason}"));
+        Ok(false)
     }
 
     /// Sends a database as XML, behind which the connection ends.
@@ -357,10 +366,7 @@ impl<S: Read + Write> Client<'_, S> {
             ));
             return Ok(());
         };
-        self.settle()?;
-        if let Err(reason) = self.flush_quietly(path) {
-            let path = String::from_utf8_lossy(path);
-            self.refuse(format_args!("{path}: {reason}"));
+        if !self.write_pending(path)? {
             return Ok(());
         }
         let wanted = Wanted {
