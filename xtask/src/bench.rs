@@ -32,7 +32,7 @@ use nix::sys::time::TimeValLike;
 
 use crate::args::Args;
 use crate::interop::{make_trace, tool};
-use crate::process::{build_kymo, command, hear, require, root};
+use crate::process::{build_kymo, command, hear, measure_profile, require, root};
 use crate::{Outcome, conformance, twin};
 
 /// What one run of a program cost.
@@ -48,6 +48,9 @@ struct Cost {
 
 /// `cargo xtask bench`.
 pub(crate) fn run(mut args: Args) -> Outcome {
+    if let Some(profile) = args.value("--profile")? {
+        measure_profile(profile);
+    }
     match args.word().as_deref() {
         Some("ctf") => {}
         Some("engine") => return engine::run(args),

@@ -59,6 +59,8 @@ usage: cargo xtask COMMAND [OPTIONS]
       --kind KIND   only scenarios of this kind
       --kills N     how often a program is killed while it updates (20); with --only kills, `kymo serve` under all protocols
       --ours PROGRAM, --theirs PROGRAM  what is compared instead of kymo and of rrdtool
+  bench NAME --profile dist
+      Measures what is released instead of what the README's command builds; for all of these:
   bench ctf [--tool SCRIPT] [--events N] [--runs N]
       Measures kymo beside babeltrace2 on a trace of N events (10000000), and on the same
       events in CTF 2.

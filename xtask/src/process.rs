@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use crate::Outcome;
 
@@ -19,30 +20,42 @@ pub(crate) fn build_kymo(release: bool) -> Outcome<PathBuf> {
     if !release {
         return Ok(build_all()?.join("kymo"));
     }
-    // As the README's command builds it.
-    Ok(build("release", &["--release", "--bin", "kymo"])?.join("kymo"))
+    Ok(build(measured_profile(), &["--bin", "kymo"])?.join("kymo"))
+}
+
+/// The profile of cargo of what is measured.
+static MEASURED_PROFILE: OnceLock<String> = OnceLock::new();
+
+/// Measures what this profile builds.
+pub(crate) fn measure_profile(profile: String) {
+    MEASURED_PROFILE.get_or_init(|| profile);
+}
+
+/// As the README's command builds it, unless another profile is asked for.
+fn measured_profile() -> &'static str {
+    MEASURED_PROFILE.get().map_or("release", String::as_str)
 }
 
 /// Builds all programs and examples, with the features that the tests are built with, so that the
 /// libraries need not be built once more, and returns the folder that contains them.
 pub(crate) fn build_all() -> Outcome<PathBuf> {
-    build("debug", &["--workspace", "--bins", "--examples"])
+    build("dev", &["--workspace", "--bins", "--examples"])
 }
 
 /// Builds an example of a package as it is measured, and returns where it is.
 pub(crate) fn build_example(package: &str, name: &str) -> Outcome<PathBuf> {
     let folder = build(
-        "release",
-        &["--release", "--package", package, "--example", name],
+        measured_profile(),
+        &["--package", package, "--example", name],
     )?;
     Ok(folder.join("examples").join(name))
 }
 
-fn build(folder: &str, what: &[&str]) -> Outcome<PathBuf> {
+fn build(profile: &str, what: &[&str]) -> Outcome<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
         .current_dir(root())
-        .args(["build", "--quiet"])
+        .args(["build", "--quiet", "--profile", profile])
         .args(what)
         .status()?;
     if !built.success() {
@@ -50,7 +63,10 @@ fn build(folder: &str, what: &[&str]) -> Outcome<PathBuf> {
     }
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join(folder))
+    Ok(target.join(match profile {
+        "dev" => "debug",
+        other => other,
+    }))
 }
 
 /// Fails, naming the Debian package to install, when a program is not there.

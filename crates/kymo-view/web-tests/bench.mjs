@@ -2,7 +2,9 @@
 // node bench.mjs TRACE CACHE [TREE]; KYMO is the program.
 
 import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
@@ -33,24 +35,50 @@ const cpu = (pid) => {
 /** Memory that is no page of a mapped file, in MiB. */
 const memory = (pid) => Number(readFileSync(`/proc/${pid}/status`, "utf8").match(/RssAnon:\s+(\d+)/)[1]) / 1024;
 
-/** Starts the program and a page, and measures until something is drawn. */
+/** Starts the program and a page, and measures until the page itself has drawn something: whoever asks it, holds it up. */
 async function start(inputs, height = 1200) {
-  const context = await browser.newContext({ viewport: { width: 1900, height } });
-  const page = await context.newPage();
-  page.on("pageerror", (error) => console.error(error));
-  const from = now();
+  const { context, page, drawn } = await open(height);
+  const [from, begin] = [now(), performance.timeOrigin + now()];
   const server = spawn(kymo, ["view", "--no-open", "--clock-gmt", "--cache", cache, ...inputs], { stdio: ["ignore", "pipe", "inherit"] });
   const address = await new Promise((done) => server.stdout.once("data", (data) => done(String(data).trim())));
   const listening = now() - from;
-  await page.goto(address);
-  await page.waitForFunction(() => globalThis.kymo?.drawn.bins > 0, undefined, { polling: "raf", timeout: 120000 });
-  const painted = now() - from;
+  await page.goto(address, { waitUntil: "commit" });
+  const painted = (await drawn) - begin;
   return { page, server, from, listening, painted, close: async () => {
     await context.close();
     server.kill();
     await new Promise((done) => server.once("exit", done));
   } };
 }
+
+/** Opens an empty page, which says when something is drawn in it. */
+async function open(height) {
+  const context = await browser.newContext({ viewport: { width: 1900, height } });
+  const page = await context.newPage();
+  page.on("pageerror", (error) => console.error(error));
+  await page.addInitScript(() => {
+    const frame = () => (globalThis.kymo?.drawn.bins > 0 ? console.log("drawn", performance.timeOrigin + performance.now()) : requestAnimationFrame(frame));
+    requestAnimationFrame(frame);
+  });
+  const drawn = new Promise((done) => page.on("console", (said) => said.text().startsWith("drawn ") && done(Number(said.text().split(" ")[1]))));
+  return { context, page, drawn };
+}
+
+/** How long the browser takes for a page that has nothing but a rectangle. */
+async function rectangle() {
+  const content = "<!doctype html><canvas></canvas><script>document.querySelector('canvas').getContext('2d').fillRect(0, 0, 9, 9); kymo = { drawn: { bins: 1 } };</script>";
+  const server = createServer((_, answer) => answer.writeHead(200, { "Content-Type": "text/html" }).end(content)).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { context, page, drawn } = await open(1200);
+  const begin = performance.timeOrigin + now();
+  await page.goto(`http://127.0.0.1:${server.address().port}/`, { waitUntil: "commit" });
+  const painted = (await drawn) - begin;
+  await context.close();
+  server.closeAllConnections();
+  server.close();
+  return painted;
+}
+
 const settle = (page) => page.waitForFunction(() => kymo.scene.whole && !kymo.drawn.missing, undefined, { polling: "raf", timeout: 600000 });
 
 /** Changes the view, and waits until it is drawn. */
@@ -120,6 +148,7 @@ for (let turn = 0; turn < 5; turn++) {
   checks.push(timed("check", trace));
   passes.push(await indexed());
 }
+say("first paint of a page with one rectangle, for comparison", seconds(await rectangle()));
 const cold = await start([trace]);
 say("first paint without the index", seconds(cold.painted), "0.5 s for 100 M events");
 say("  of these until the server listens", seconds(cold.listening));
