@@ -225,7 +225,7 @@ fn parameter(text: &str) -> Result<(String, ScalarValue), String> {
     }
     let quoted = value
         .strip_prefix('\'')
-        .and_then(|of| of.strip_suffix('\''));
+        .and_then(|quoted| quoted.strip_suffix('\''));
     let value = if let Some(text) = quoted {
         ScalarValue::from(text)
     } else if let Ok(number) = value.parse::<i64>() {

@@ -40,14 +40,14 @@ pub(crate) fn render(error: &DataFusionError, sql: &str, color: bool) -> String 
     if let Some(reported) = Reported::of(error) {
         return reported.text.clone();
     }
-    let found = error.diagnostic().and_then(|of| {
-        let span = of.span?;
+    let found = error.diagnostic().and_then(|diagnostic| {
+        let span = diagnostic.span?;
         let start = offset(sql, span.start.line, span.start.column)?;
         let end = offset(sql, span.end.line, span.end.column)?;
         Some((
-            of.message.clone(),
+            diagnostic.message.clone(),
             start..end,
-            of.helps.first().map(|help| help.message.clone()),
+            diagnostic.helps.first().map(|help| help.message.clone()),
         ))
     });
     let text = message(error);
@@ -111,12 +111,12 @@ fn first_line(text: &str) -> String {
 fn suggestion(text: &str, meant: &str) -> Option<String> {
     let start = text.find("Valid fields are ")? + "Valid fields are ".len();
     let listed = text[start..].trim_end_matches('.').split(", ");
-    let name = |of: &str| {
-        let last = match of.strip_suffix('"') {
+    let name = |word: &str| {
+        let last = match word.strip_suffix('"') {
             Some(quoted) => quoted.rsplit('"').next(),
-            None => of.rsplit('.').next(),
+            None => word.rsplit('.').next(),
         };
-        last.unwrap_or(of).to_owned()
+        last.unwrap_or(word).to_owned()
     };
     let names: Vec<String> = listed.map(name).collect();
     let meant = meant.trim_matches('"');

@@ -16,7 +16,7 @@ use crate::streamed::{Made, Maker};
 fn schema(columns: &[(&str, DataType)]) -> SchemaRef {
     let fields = columns
         .iter()
-        .map(|(name, of)| Field::new(*name, of.clone(), true));
+        .map(|(name, data_type)| Field::new(*name, data_type.clone(), true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
@@ -73,21 +73,23 @@ struct Fact {
 
 fn metadata_rows(source: &Source, schema: SchemaRef) -> Result<RecordBatch> {
     let mut facts = Vec::new();
-    for of in recordings(source) {
+    for recording in recordings(source) {
         let mut add = |name: &str, number: Option<i64>, text: Option<String>| {
             if number.is_some() || text.is_some() {
                 facts.push(Fact {
-                    path: of.path().to_string_lossy().into_owned(),
+                    path: recording.path().to_string_lossy().into_owned(),
                     name: name.to_owned(),
                     number,
                     text,
                 });
             }
         };
-        add("trace_type", None, Some(of.format().name.to_owned()));
-        add("trace_name", None, of.name().map(str::to_owned));
-        add("trace_uuid", None, of.uid().map(str::to_owned));
-        let environment = of.as_ctf().map(|trace| &trace.metadata().class.environment);
+        add("trace_type", None, Some(recording.format().name.to_owned()));
+        add("trace_name", None, recording.name().map(str::to_owned));
+        add("trace_uuid", None, recording.uid().map(str::to_owned));
+        let environment = recording
+            .as_ctf()
+            .map(|trace| &trace.metadata().class.environment);
         for (name, value) in environment.into_iter().flatten() {
             let name = format!("env.{name}");
             match value {
@@ -96,16 +98,16 @@ fn metadata_rows(source: &Source, schema: SchemaRef) -> Result<RecordBatch> {
             }
         }
     }
-    let texts = |of: fn(&Fact) -> Option<&str>| -> ArrayRef {
-        Arc::new(facts.iter().map(of).collect::<StringArray>())
+    let texts = |text: fn(&Fact) -> Option<&str>| -> ArrayRef {
+        Arc::new(facts.iter().map(text).collect::<StringArray>())
     };
-    let numbers: Int64Array = facts.iter().map(|of| of.number).collect();
+    let numbers: Int64Array = facts.iter().map(|fact| fact.number).collect();
     let columns = vec![
-        texts(|of| Some(&of.path)),
-        texts(|of| Some(&of.name)),
+        texts(|fact| Some(&fact.path)),
+        texts(|fact| Some(&fact.name)),
         texts(|_| Some("single")),
         Arc::new(numbers) as ArrayRef,
-        texts(|of| of.text.as_deref()),
+        texts(|fact| fact.text.as_deref()),
     ];
     Ok(RecordBatch::try_new(schema, columns)?)
 }
@@ -114,13 +116,17 @@ fn metadata_rows(source: &Source, schema: SchemaRef) -> Result<RecordBatch> {
 fn clock_rows(source: &Source, schema: SchemaRef) -> Result<RecordBatch> {
     let (mut paths, mut times, mut ids, mut names) = (vec![], vec![], vec![], vec![]);
     let (mut frequencies, mut snapshots) = (vec![], vec![]);
-    for (snapshot, of) in recordings(source).enumerate() {
+    for (snapshot, recording) in recordings(source).enumerate() {
         let mut known: Vec<&kymo_time::Clock> = Vec::new();
-        for clock in of.streams().iter().filter_map(|of| of.clock.as_deref()) {
+        for clock in recording
+            .streams()
+            .iter()
+            .filter_map(|stream| stream.clock.as_deref())
+        {
             if known.contains(&clock) {
                 continue;
             }
-            paths.push(of.path().to_string_lossy().into_owned());
+            paths.push(recording.path().to_string_lossy().into_owned());
             times.push(clock.timestamp(0).map(kymo_time::Timestamp::as_nanos));
             ids.push(known.len() as i64);
             names.push(clock.name.clone());

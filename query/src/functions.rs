@@ -78,9 +78,11 @@ impl ScalarUDFImpl for TimeBucket {
             return Ok(ExprSimplifyResult::Simplified(call));
         }
         let nanos = match interval {
-            ScalarValue::IntervalMonthDayNano(Some(of)) if of.months == 0 => i64::from(of.days)
-                .saturating_mul(86_400_000_000_000)
-                .saturating_add(of.nanoseconds),
+            ScalarValue::IntervalMonthDayNano(Some(interval)) if interval.months == 0 => {
+                i64::from(interval.days)
+                    .saturating_mul(86_400_000_000_000)
+                    .saturating_add(interval.nanoseconds)
+            }
             _ => 0,
         };
         if nanos <= 0 {

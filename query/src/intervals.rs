@@ -66,7 +66,7 @@ impl Function {
 ///
 /// One is something else.
 pub(crate) fn words(exprs: &[Expr], function: &str) -> Result<Vec<String>> {
-    let words = exprs.iter().map(|of| match of {
+    let words = exprs.iter().map(|expression| match expression {
         Expr::Literal(ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)), _) => {
             Ok(text.clone())
         }
@@ -129,7 +129,12 @@ struct Side {
 }
 
 impl Side {
-    fn new(context: &SessionContext, text: &str, keys: &[String], of: Function) -> Result<Self> {
+    fn new(
+        context: &SessionContext,
+        text: &str,
+        keys: &[String],
+        function: Function,
+    ) -> Result<Self> {
         // Tables are known and views are planned, so nothing has to be waited for.
         let table = context
             .table(datafusion::common::TableReference::bare(text))
@@ -146,7 +151,7 @@ impl Side {
         };
         // What is said never to be null may come out as if it could be.
         let fields = frame.schema().as_arrow().fields().iter();
-        let fields = fields.map(|of| of.as_ref().clone().with_nullable(true));
+        let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
         let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let find = |name: &str| schema.index_of(name).ok();
         let Some(time) = find("ts")
@@ -156,7 +161,7 @@ impl Side {
             return plan_err!("`{text}` has neither a column `ts` nor `timestamp`");
         };
         let duration = find("dur");
-        if duration.is_none() && !matches!(of, Function::AsOf) {
+        if duration.is_none() && !matches!(function, Function::AsOf) {
             return plan_err!("`{text}` has no column `dur`");
         }
         let mut positions = Vec::new();
@@ -185,7 +190,7 @@ impl Side {
             reservation.try_grow(batch.get_array_memory_size().saturating_mul(2))?;
             // Plans may make texts of another layout than they say.
             let columns = batch.columns().iter().zip(self.schema.fields());
-            let columns = columns.map(|(column, of)| cast(column, of.data_type()));
+            let columns = columns.map(|(column, field)| cast(column, field.data_type()));
             let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
             let schema = Arc::clone(&self.schema);
@@ -250,7 +255,12 @@ impl Function {
                 fields.push(Field::new("self_dur", DataType::Int64, true));
             }
             Self::AsOf => {
-                fields.extend(left.schema.fields().iter().map(|of| of.as_ref().clone()));
+                fields.extend(
+                    left.schema
+                        .fields()
+                        .iter()
+                        .map(|field| field.as_ref().clone()),
+                );
                 let right = &sides[1];
                 for at in right.others(false) {
                     let name = right.schema.field(at).name();
@@ -281,23 +291,26 @@ impl Function {
                 let spans: Vec<_> = sides
                     .iter()
                     .zip(tables)
-                    .map(|(side, of)| spans(side, of))
+                    .map(|(side, table)| spans(side, table))
                     .collect::<Result<_>>()?;
                 let mut pairs = Vec::new();
                 for group in &groups {
                     intersect([&spans[0], &spans[1]], group, &mut pairs);
                     reservation.try_resize(reservation.size().max(pairs.len() * 48))?;
                 }
-                pairs.sort_unstable_by_key(|of| (of.begin, of.left, of.right));
+                pairs.sort_unstable_by_key(|pair| (pair.begin, pair.left, pair.right));
                 let rows = [
-                    pairs.iter().map(|of| of.left).collect::<UInt32Array>(),
-                    pairs.iter().map(|of| of.right).collect::<UInt32Array>(),
+                    pairs.iter().map(|pair| pair.left).collect::<UInt32Array>(),
+                    pairs.iter().map(|pair| pair.right).collect::<UInt32Array>(),
                 ];
                 columns.push(Arc::new(
-                    pairs.iter().map(|of| of.begin).collect::<Int64Array>(),
+                    pairs.iter().map(|pair| pair.begin).collect::<Int64Array>(),
                 ));
                 columns.push(Arc::new(
-                    pairs.iter().map(|of| of.duration).collect::<Int64Array>(),
+                    pairs
+                        .iter()
+                        .map(|pair| pair.duration)
+                        .collect::<Int64Array>(),
                 ));
                 for &at in &sides[0].keys {
                     columns.push(take(tables[0].column(at), &rows[0], None)?);
@@ -350,8 +363,8 @@ fn groups(tables: &[RecordBatch], sides: &[Side]) -> Result<Vec<Group>> {
         keys.map(|(&first, &at)| {
             // The types of the first table, and texts as such.
             let data_type = match sides[0].schema.field(first).data_type() {
-                DataType::Dictionary(_, of) => (**of).clone(),
-                of => of.clone(),
+                DataType::Dictionary(_, value) => (**value).clone(),
+                other => other.clone(),
             };
             Ok(cast(tables[number].column(at), &data_type)?)
         })
@@ -367,7 +380,7 @@ fn groups(tables: &[RecordBatch], sides: &[Side]) -> Result<Vec<Group>> {
     }
     let fields = key_columns(0)?
         .iter()
-        .map(|of| SortField::new(of.data_type().clone()))
+        .map(|column| SortField::new(column.data_type().clone()))
         .collect();
     let converter = RowConverter::new(fields)?;
     let mut numbers: HashMap<OwnedRow, usize> = HashMap::new();
@@ -376,7 +389,7 @@ fn groups(tables: &[RecordBatch], sides: &[Side]) -> Result<Vec<Group>> {
         let columns = key_columns(number)?;
         let rows = converter.convert_columns(&columns)?;
         for (row, key) in rows.iter().enumerate() {
-            if columns.iter().any(|of| of.is_null(row)) {
+            if columns.iter().any(|column| column.is_null(row)) {
                 continue;
             }
             let next = groups.len();
@@ -394,14 +407,15 @@ fn groups(tables: &[RecordBatch], sides: &[Side]) -> Result<Vec<Group>> {
 }
 
 /// A column of times or numbers, in nanoseconds.
-fn nanos(of: &ArrayRef) -> Result<Int64Array> {
-    let of = match of.data_type() {
-        DataType::Timestamp(_, zone) => {
-            cast(of, &DataType::Timestamp(TimeUnit::Nanosecond, zone.clone()))?
-        }
-        _ => Arc::clone(of),
+fn nanos(array: &ArrayRef) -> Result<Int64Array> {
+    let times = match array.data_type() {
+        DataType::Timestamp(_, zone) => cast(
+            array,
+            &DataType::Timestamp(TimeUnit::Nanosecond, zone.clone()),
+        )?,
+        _ => Arc::clone(array),
     };
-    Ok(as_int64_array(&cast(&of, &DataType::Int64)?)?.clone())
+    Ok(as_int64_array(&cast(&times, &DataType::Int64)?)?.clone())
 }
 
 /// When each row begins and ends; one without an end goes on for ever, one without a beginning is none.
@@ -439,12 +453,12 @@ fn intersect(spans: [&Spans; 2], group: &Group, pairs: &mut Vec<Pair>) {
     ahead.sort_unstable();
     let mut open: [Vec<u32>; 2] = Default::default();
     for (begin, side, row) in ahead {
-        let end = |side: usize, row: u32| spans[side][row as usize].map_or(begin, |of| of.1);
+        let end = |side: usize, row: u32| spans[side][row as usize].map_or(begin, |span| span.1);
         let is_instant = end(side, row) == begin;
         let other = 1 - side;
         // An instant that has just begun meets what begins at the same time.
-        let begins = |row: &u32| spans[other][*row as usize].map_or(begin, |of| of.0);
-        open[other].retain(|of| end(other, *of) > begin || begins(of) == begin);
+        let begins = |row: &u32| spans[other][*row as usize].map_or(begin, |span| span.0);
+        open[other].retain(|row| end(other, *row) > begin || begins(row) == begin);
         for &with in &open[other] {
             let last = end(side, row).min(end(other, with));
             let (left, right) = if side == 0 { (row, with) } else { (with, row) };
@@ -476,8 +490,8 @@ fn self_durations(spans: &Spans, mut rows: Vec<u32>, own: &mut [Option<i64>]) {
         own[row as usize] = duration;
         if let Some(&parent) = open.last() {
             let within = end.min(span(parent).1).saturating_sub(begin);
-            let of = &mut own[parent as usize];
-            *of = of.map(|of| of.saturating_sub(within));
+            let rest = &mut own[parent as usize];
+            *rest = rest.map(|nanos| nanos.saturating_sub(within));
         }
         open.push(row);
     }

@@ -35,9 +35,9 @@ impl SliceIndex {
     /// The innermost slice of a track that is open at a time, or just before it.
     fn innermost(&self, track: usize, time: i64, before: bool) -> Option<usize> {
         let slices = self.of_track.get(track)?;
-        let next = slices.partition_point(|&of| match before {
-            true => self.spans[of].0 < time,
-            false => self.spans[of].0 <= time,
+        let next = slices.partition_point(|&other| match before {
+            true => self.spans[other].0 < time,
+            false => self.spans[other].0 <= time,
         });
         let mut found = slices[..next].last().copied();
         while let Some(slice) = found
@@ -101,8 +101,8 @@ pub(crate) fn args(
                     continue;
                 };
                 args.set = slice as i64;
-                for (column, of) in batch.columns().iter().zip(batch.schema().iter()) {
-                    args.column(&of.name, &of.name, column, of, row);
+                for (column, info) in batch.columns().iter().zip(batch.schema().iter()) {
+                    args.column(&info.name, &info.name, column, info, row);
                 }
             }
             result = memory.try_grow(args.bytes - before);
@@ -134,11 +134,11 @@ struct Args {
 }
 
 impl Args {
-    fn column(&mut self, flat: &str, key: &str, column: &Column, of: &ColumnType, row: usize) {
+    fn column(&mut self, flat: &str, key: &str, column: &Column, info: &ColumnType, row: usize) {
         use kymo_model::batch::DataType as Kind;
 
         let is_there = column.validity.as_ref().is_none_or(|bits| bits.get(row));
-        match (&column.data, &of.data_type) {
+        match (&column.data, &info.data_type) {
             _ if !is_there => {}
             (ColumnData::List { offsets, items }, Kind::List(item)) => {
                 let all = offsets[row] as usize..offsets[row + 1] as usize;
@@ -147,9 +147,12 @@ impl Args {
                 }
             }
             (ColumnData::Struct { members, .. }, Kind::Struct(types)) => {
-                for (member, of) in members.iter().zip(types.iter()) {
-                    let (flat, key) = (format!("{flat}.{}", of.name), format!("{key}.{}", of.name));
-                    self.column(&flat, &key, member, of, row);
+                for (member, info) in members.iter().zip(types.iter()) {
+                    let (flat, key) = (
+                        format!("{flat}.{}", info.name),
+                        format!("{key}.{}", info.name),
+                    );
+                    self.column(&flat, &key, member, info, row);
                 }
             }
             _ => self.value(flat, key, column.value(row)),
@@ -207,9 +210,9 @@ pub(crate) fn flows(
     memory: MemoryReservation,
 ) -> Result<RecordBatch> {
     let recordings = source.events.recordings();
-    let has_flows = |of: &kymo::AnyRecording| {
-        (0..of.event_classes().len()).any(|class| {
-            let roles = of.roles(class);
+    let has_flows = |recording: &kymo::AnyRecording| {
+        (0..recording.event_classes().len()).any(|class| {
+            let roles = recording.roles(class);
             !roles.flows.is_empty() || !roles.ended_flows.is_empty()
         })
     };
@@ -222,8 +225,8 @@ pub(crate) fn flows(
             let before = stops.len();
             for row in 0..batch.len() {
                 let head = batch.head(row);
-                let of = &recordings[head.id.recording as usize];
-                let roles = of.roles(head.class as usize);
+                let recording = &recordings[head.id.recording as usize];
+                let roles = recording.roles(head.class as usize);
                 let Some(time) = head.time.map(Timestamp::as_nanos) else {
                     continue;
                 };
@@ -238,12 +241,12 @@ pub(crate) fn flows(
                     slices.innermost(track, time, roles.slice == SliceRole::End)
                 });
                 let Some(slice) = slice else { continue };
-                let fields = &of.event_classes()[head.class as usize].schema;
+                let fields = &recording.event_classes()[head.class as usize].schema;
                 for (flows, ends) in [(&roles.flows, false), (&roles.ended_flows, true)] {
                     for &field in flows {
                         let name = fields.field(field).name.as_deref();
                         let mut columns = batch.columns().iter().zip(batch.schema().iter());
-                        let column = columns.find(|(_, of)| Some(&*of.name) == name);
+                        let column = columns.find(|(_, column)| Some(&*column.name) == name);
                         let Some((column, _)) = column else { continue };
                         column.each_number(row, &mut |number| {
                             stops.push((head.id.recording, number, time, slice, ends));
@@ -268,9 +271,24 @@ pub(crate) fn flows(
     let steps = steps(&stops);
     let columns: Vec<ArrayRef> = vec![
         Arc::new((0..steps.len() as i64).collect::<Int64Array>()),
-        Arc::new(steps.iter().map(|of| of.0 as i64).collect::<Int64Array>()),
-        Arc::new(steps.iter().map(|of| of.1 as i64).collect::<Int64Array>()),
-        Arc::new(steps.iter().map(|of| of.2 as i64).collect::<Int64Array>()),
+        Arc::new(
+            steps
+                .iter()
+                .map(|step| step.0 as i64)
+                .collect::<Int64Array>(),
+        ),
+        Arc::new(
+            steps
+                .iter()
+                .map(|step| step.1 as i64)
+                .collect::<Int64Array>(),
+        ),
+        Arc::new(
+            steps
+                .iter()
+                .map(|step| step.2 as i64)
+                .collect::<Int64Array>(),
+        ),
         Arc::new(Int64Array::new_null(steps.len())),
     ];
     Ok(RecordBatch::try_new(flow_schema(), columns)?)

@@ -61,7 +61,7 @@ impl LazyModel {
 pub(crate) fn schema(columns: &[(&str, DataType)]) -> SchemaRef {
     let fields = columns
         .iter()
-        .map(|(name, of)| Field::new(*name, of.clone(), true));
+        .map(|(name, data_type)| Field::new(*name, data_type.clone(), true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
@@ -166,10 +166,10 @@ pub(crate) fn model_tables(source: &Arc<Source>) -> Vec<Made> {
         }
     };
     vec![
-        made("track", track_schema(), |of| &of.tracks),
-        made("slice", slice_schema(), |of| &of.slices),
-        made("state", state_schema(), |of| &of.states),
-        made("counter", counter_schema(), |of| &of.counters),
+        made("track", track_schema(), |model| &model.tracks),
+        made("slice", slice_schema(), |model| &model.slices),
+        made("state", state_schema(), |model| &model.states),
+        made("counter", counter_schema(), |model| &model.counters),
         linked("args", args_schema(), |source, model, memory| {
             args(source, &model.index, memory)
         }),
@@ -235,22 +235,27 @@ impl<'s> Builder<'s> {
         let parents: Vec<Option<i64>> = (0..self.tracks.len()).map(|at| self.parent(at)).collect();
         let tracks = self.track_batch(&parents)?;
         let (slices, states, index) = self.slice_batches()?;
-        self.counters.sort_by_key(|of| (of.0, of.1));
+        self.counters.sort_by_key(|counter| (counter.0, counter.1));
         let counters = RecordBatch::try_new(
             counter_schema(),
             vec![
                 Arc::new((0..self.counters.len() as i64).collect::<Int64Array>()),
-                Arc::new(self.counters.iter().map(|of| of.0).collect::<Int64Array>()),
                 Arc::new(
                     self.counters
                         .iter()
-                        .map(|of| of.1 as i64)
+                        .map(|counter| counter.0)
                         .collect::<Int64Array>(),
                 ),
                 Arc::new(
                     self.counters
                         .iter()
-                        .map(|of| of.2)
+                        .map(|counter| counter.1 as i64)
+                        .collect::<Int64Array>(),
+                ),
+                Arc::new(
+                    self.counters
+                        .iter()
+                        .map(|counter| counter.2)
                         .collect::<Float64Array>(),
                 ),
             ],
@@ -294,15 +299,16 @@ impl<'s> Builder<'s> {
     fn rows(&mut self, timeline: &Timeline) -> Result<()> {
         let mut from = kymo::timeline::Places::at_end();
         let mut is_read = false;
-        for (recording, of) in timeline.recordings().iter().enumerate() {
-            let path = of.path().to_string_lossy().into_owned();
-            let mut classes = 0..of.event_classes().len();
+        for (number, recording) in timeline.recordings().iter().enumerate() {
+            let path = recording.path().to_string_lossy().into_owned();
+            let mut classes = 0..recording.event_classes().len();
             let is_plain = classes.all(|class| {
-                of.track_rule(class) == TrackRule::Stream && of.roles(class).counters.is_empty()
+                recording.track_rule(class) == TrackRule::Stream
+                    && recording.roles(class).counters.is_empty()
             });
-            for stream in 0..of.streams().len() {
+            for stream in 0..recording.streams().len() {
                 if is_plain {
-                    let info = &of.streams()[stream];
+                    let info = &recording.streams()[stream];
                     let part = TrackPart::Stream {
                         class: info.class,
                         id: info.id.unwrap_or(stream as u64),
@@ -310,12 +316,12 @@ impl<'s> Builder<'s> {
                     let track = Track::new(
                         TrackPath::new([part]),
                         Arc::clone(&info.name),
-                        of.entry_kind(stream),
+                        recording.entry_kind(stream),
                     );
                     self.track(&path, &track);
                 } else {
                     is_read = true;
-                    from.set(recording, stream, kymo_model::RowPlace::default());
+                    from.set(number, stream, kymo_model::RowPlace::default());
                 }
             }
         }
@@ -359,23 +365,23 @@ impl<'s> Builder<'s> {
     }
 
     fn slices(&mut self, timeline: &Timeline, has_events: bool) -> Result<()> {
-        for (recording, of) in timeline.recordings().iter().enumerate() {
-            let mut classes = 0..of.event_classes().len();
-            if classes.all(|class| of.roles(class).slice == SliceRole::Instant) {
+        for (number, recording) in timeline.recordings().iter().enumerate() {
+            let mut classes = 0..recording.event_classes().len();
+            if classes.all(|class| recording.roles(class).slice == SliceRole::Instant) {
                 continue;
             }
-            let path = of.path().to_string_lossy().into_owned();
+            let path = recording.path().to_string_lossy().into_owned();
             let mut result = Ok(());
             let range = self.source.range;
-            timeline.for_each_slice(recording, self.source.threads, |slice| {
+            timeline.for_each_slice(number, self.source.threads, |slice| {
                 if slice.begin > range.end || slice.end.is_some_and(|end| end < range.begin) {
                     return ControlFlow::Continue(());
                 }
                 let row = SliceRow {
                     track: self.track(&path, slice.track.1),
-                    is_state: of.roles(slice.class).slice == SliceRole::State,
+                    is_state: recording.roles(slice.class).slice == SliceRole::State,
                     name: self.name(&slice.name),
-                    category: self.name(&class_name(&of.event_classes()[slice.class])),
+                    category: self.name(&class_name(&recording.event_classes()[slice.class])),
                     begin: slice.begin.as_nanos(),
                     end: slice.end.map(kymo_time::Timestamp::as_nanos),
                     row: has_events.then_some(slice.id),
@@ -394,40 +400,40 @@ impl<'s> Builder<'s> {
 
     /// The track that a track is in, if it has rows itself.
     fn parent(&self, track: usize) -> Option<i64> {
-        let of = &self.tracks[track];
-        let path = of.track.path.parent()?;
-        let number = self.numbers.get(&(of.recording.clone(), path))?;
+        let track = &self.tracks[track];
+        let path = track.track.path.parent()?;
+        let number = self.numbers.get(&(track.recording.clone(), path))?;
         Some(*number as i64)
     }
 
     fn track_batch(&self, parents: &[Option<i64>]) -> Result<RecordBatch> {
-        let texts = |of: &dyn Fn(&TrackRow) -> Option<String>| -> ArrayRef {
-            Arc::new(self.tracks.iter().map(of).collect::<StringArray>())
+        let texts = |text: &dyn Fn(&TrackRow) -> Option<String>| -> ArrayRef {
+            Arc::new(self.tracks.iter().map(text).collect::<StringArray>())
         };
-        let part = |of: &dyn Fn(&TrackPart) -> Option<i64>| -> ArrayRef {
-            let find = |row: &TrackRow| row.track.path.parts().iter().rev().find_map(of);
+        let part = |number: &dyn Fn(&TrackPart) -> Option<i64>| -> ArrayRef {
+            let find = |row: &TrackRow| row.track.path.parts().iter().rev().find_map(number);
             Arc::new(self.tracks.iter().map(find).collect::<Int64Array>())
         };
         let columns = vec![
             Arc::new((0..self.tracks.len() as i64).collect::<Int64Array>()) as ArrayRef,
-            texts(&|of| Some(of.track.name.to_string())),
-            texts(&|of| Some(kind(&of.track).to_owned())),
+            texts(&|row| Some(row.track.name.to_string())),
+            texts(&|row| Some(kind(&row.track).to_owned())),
             Arc::new(parents.iter().copied().collect::<Int64Array>()),
-            texts(&|of| of.track.unit.as_deref().map(str::to_owned)),
-            texts(&|of| Some(of.track.path.to_string())),
-            part(&|of| match of {
+            texts(&|row| row.track.unit.as_deref().map(str::to_owned)),
+            texts(&|row| Some(row.track.path.to_string())),
+            part(&|part| match part {
                 TrackPart::Process(number) => Some(*number),
                 _ => None,
             }),
-            part(&|of| match of {
+            part(&|part| match part {
                 TrackPart::Thread(number) => Some(*number),
                 _ => None,
             }),
-            part(&|of| match of {
+            part(&|part| match part {
                 TrackPart::Cpu(number) => i64::try_from(*number).ok(),
                 _ => None,
             }),
-            texts(&|of| Some(of.recording.clone())),
+            texts(&|row| Some(row.recording.clone())),
         ];
         Ok(RecordBatch::try_new(track_schema(), columns)?)
     }
@@ -436,8 +442,15 @@ impl<'s> Builder<'s> {
     fn slice_batches(&mut self) -> Result<(RecordBatch, RecordBatch, SliceIndex)> {
         let slices = &mut self.slices;
         // What contains others comes before them.
-        let end = |of: &SliceRow| of.end.unwrap_or(i64::MAX);
-        slices.sort_by_key(|of| (of.is_state, of.begin, of.track, std::cmp::Reverse(end(of))));
+        let end = |slice: &SliceRow| slice.end.unwrap_or(i64::MAX);
+        slices.sort_by_key(|slice| {
+            (
+                slice.is_state,
+                slice.begin,
+                slice.track,
+                std::cmp::Reverse(end(slice)),
+            )
+        });
         let mut open: Vec<Vec<usize>> = vec![Vec::new(); self.tracks.len()];
         let mut index = SliceIndex {
             of_track: vec![Vec::new(); self.tracks.len()],
@@ -471,33 +484,39 @@ impl<'s> Builder<'s> {
                 let within = end(slice)
                     .min(end(&slices[parent]))
                     .saturating_sub(slice.begin);
-                own[parent] = own[parent].map(|of| of.saturating_sub(within));
+                own[parent] = own[parent].map(|nanos| nanos.saturating_sub(within));
             }
             open.push(number);
         }
         let name = |number: u32| Some(self.names[number as usize].as_str());
         let slices = &self.slices;
-        let duration = |of: &SliceRow| of.end.map_or(-1, |end| end.saturating_sub(of.begin));
+        let duration =
+            |slice: &SliceRow| slice.end.map_or(-1, |end| end.saturating_sub(slice.begin));
         let columns: Vec<ArrayRef> = vec![
             Arc::new((0..slices.len() as i64).collect::<Int64Array>()),
-            Arc::new(slices.iter().map(|of| of.begin).collect::<Int64Array>()),
+            Arc::new(
+                slices
+                    .iter()
+                    .map(|slice| slice.begin)
+                    .collect::<Int64Array>(),
+            ),
             Arc::new(slices.iter().map(duration).collect::<Int64Array>()),
             Arc::new(
                 slices
                     .iter()
-                    .map(|of| of.track as i64)
+                    .map(|slice| slice.track as i64)
                     .collect::<Int64Array>(),
             ),
             Arc::new(
                 slices
                     .iter()
-                    .map(|of| name(of.category))
+                    .map(|slice| name(slice.category))
                     .collect::<StringArray>(),
             ),
             Arc::new(
                 slices
                     .iter()
-                    .map(|of| name(of.name))
+                    .map(|slice| name(slice.name))
                     .collect::<StringArray>(),
             ),
             Arc::new(UInt32Array::from(depths)),
@@ -507,12 +526,12 @@ impl<'s> Builder<'s> {
             Arc::new(
                 (0..)
                     .zip(slices)
-                    .map(|(number, of)| of.row.map(|_| number))
+                    .map(|(number, slice)| slice.row.map(|_| number))
                     .collect::<Int64Array>(),
             ),
         ];
         let all = RecordBatch::try_new(slice_schema(), columns)?;
-        let count = slices.partition_point(|of| !of.is_state);
+        let count = slices.partition_point(|slice| !slice.is_state);
         let states = all.slice(count, slices.len() - count);
         let states = OF_STATES.map(|name| states.column_by_name(name).cloned());
         let states = states.into_iter().flatten().collect();
@@ -526,9 +545,9 @@ fn kind(track: &Track) -> &'static str {
     let has = |is: fn(&TrackPart) -> bool| track.path.parts().iter().any(is);
     match track.kind {
         EntryKind::Sample => "counter",
-        EntryKind::Event if has(|of| matches!(of, TrackPart::Thread(_))) => "thread",
-        EntryKind::Event if has(|of| matches!(of, TrackPart::Process(_))) => "process",
-        EntryKind::Event if has(|of| matches!(of, TrackPart::Cpu(_))) => "cpu",
+        EntryKind::Event if has(|part| matches!(part, TrackPart::Thread(_))) => "thread",
+        EntryKind::Event if has(|part| matches!(part, TrackPart::Process(_))) => "process",
+        EntryKind::Event if has(|part| matches!(part, TrackPart::Cpu(_))) => "cpu",
         EntryKind::Event => "global",
     }
 }

@@ -45,11 +45,11 @@ impl Opening {
     /// A word is not Unicode.
     pub(crate) fn words(&self, matches: &ArgMatches) -> Result<Vec<String>, Failure> {
         let mut words = Vec::new();
-        let text = |of: &std::ffi::OsStr| match of.to_str() {
+        let text = |word: &std::ffi::OsStr| match word.to_str() {
             Some(text) => Ok(text.to_owned()),
             None => Err(Failure::Usage(format!(
                 "error: `{}` is not Unicode, as a cluster needs it",
-                of.display()
+                word.display()
             ))),
         };
         for option in Self::augment_args(Command::new("words")).get_arguments() {
@@ -134,7 +134,7 @@ impl Opening {
 /// The time in which events of all recordings are wanted.
 fn one_window(windows: &[Window]) -> Result<Window, Failure> {
     match windows.split_first() {
-        Some((first, rest)) if rest.iter().all(|of| of == first) => Ok(*first),
+        Some((first, rest)) if rest.iter().all(|other| other == first) => Ok(*first),
         Some(_) => Err(Failure::Usage(
             "error: the recordings have different intersections of their streams\n\
              hint: with `--stream-intersection`, query one recording at a time"

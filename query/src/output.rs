@@ -157,10 +157,12 @@ fn beside(path: &Path) -> PathBuf {
 }
 
 /// Whether a type is written as one word of text in CSV.
-fn is_flat(of: &DataType) -> bool {
-    match of {
-        DataType::Dictionary(_, of) => is_flat(of),
-        of => !of.is_nested() && !matches!(of, DataType::Binary | DataType::FixedSizeBinary(_)),
+fn is_flat(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, value) => is_flat(value),
+        other => {
+            !other.is_nested() && !matches!(other, DataType::Binary | DataType::FixedSizeBinary(_))
+        }
     }
 }
 
@@ -168,9 +170,9 @@ fn flat_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = schema
         .fields()
         .iter()
-        .map(|of| match is_flat(of.data_type()) {
-            true => of.as_ref().clone(),
-            false => Field::new(of.name(), DataType::Utf8, true),
+        .map(|field| match is_flat(field.data_type()) {
+            true => field.as_ref().clone(),
+            false => Field::new(field.name(), DataType::Utf8, true),
         });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
@@ -215,10 +217,10 @@ impl Table {
         let fields = schema.fields();
         Self {
             sink,
-            names: fields.iter().map(|of| of.name().clone()).collect(),
+            names: fields.iter().map(|field| field.name().clone()).collect(),
             are_numbers: fields
                 .iter()
-                .map(|of| of.data_type().is_numeric())
+                .map(|field| field.data_type().is_numeric())
                 .collect(),
             waiting: Vec::new(),
             widths: None,
@@ -231,14 +233,14 @@ impl Table {
         let formatters = batch
             .columns()
             .iter()
-            .map(|of| ArrayFormatter::try_new(of, &options));
+            .map(|column| ArrayFormatter::try_new(column, &options));
         let formatters = formatters.collect::<std::result::Result<Vec<_>, _>>()?;
         if self.names == ["plan_type", "plan"] {
             return self.plans(&formatters, batch.num_rows());
         }
         for row in 0..batch.num_rows() {
-            let value = |of: &ArrayFormatter<'_>| {
-                let text = of.value(row).to_string();
+            let value = |formatter: &ArrayFormatter<'_>| {
+                let text = formatter.value(row).to_string();
                 kymo_text::visible(&text).into_owned()
             };
             let values: Vec<String> = formatters.iter().map(value).collect();
@@ -273,7 +275,7 @@ impl Table {
                 *known = (*known).max(width(value).min(WIDEST));
             }
         }
-        let rule: Vec<String> = widths.iter().map(|&of| "-".repeat(of)).collect();
+        let rule: Vec<String> = widths.iter().map(|&width| "-".repeat(width)).collect();
         self.widths = Some(widths);
         let names = self.names.clone();
         self.line(&names)?;
@@ -287,11 +289,12 @@ impl Table {
     fn line(&mut self, values: &[String]) -> Result<()> {
         let mut line = String::new();
         let widths = self.widths.as_deref().unwrap_or_default();
-        for ((value, &of), &is_number) in values.iter().zip(widths).zip(&self.are_numbers) {
-            if !line.is_empty() || value.is_empty() && of == 0 {
+        for ((value, &column_width), &is_number) in values.iter().zip(widths).zip(&self.are_numbers)
+        {
+            if !line.is_empty() || value.is_empty() && column_width == 0 {
                 line.push_str("  ");
             }
-            let gap = " ".repeat(of.saturating_sub(width(value)));
+            let gap = " ".repeat(column_width.saturating_sub(width(value)));
             match is_number {
                 true => line.extend([&gap, value.as_str()]),
                 false => line.extend([value.as_str(), &gap]),

@@ -65,8 +65,8 @@ impl Completer for Names {
         let lower = word.to_lowercase();
         let words = WORDS
             .iter()
-            .filter(|of| of.to_lowercase().starts_with(&lower));
-        let all = names.chain(words.map(|of| (*of).to_owned()));
+            .filter(|name| name.to_lowercase().starts_with(&lower));
+        let all = names.chain(words.map(|word| (*word).to_owned()));
         let pairs = all.map(|text| Pair {
             display: text.clone(),
             replacement: text,
@@ -168,7 +168,7 @@ impl Prompt {
 
 /// Where the history is kept: in `$XDG_STATE_HOME/kymo`, else in `~/.local/state/kymo`.
 fn history_file() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").filter(|of| !of.is_empty());
+    let state = std::env::var_os("XDG_STATE_HOME").filter(|directory| !directory.is_empty());
     let directory = match state {
         Some(state) => PathBuf::from(state),
         None => PathBuf::from(std::env::var_os("HOME")?).join(".local/state"),

@@ -130,8 +130,8 @@ fn part(table: &EventTable, filter: &Expr) -> Option<Part> {
 }
 
 /// The column that an expression is, if it is one of this table; and whether it was made a number.
-fn column<'t>(table: &'t EventTable, of: &Expr) -> Option<(&'t EventColumn, bool)> {
-    let (name, is_cast) = match of {
+fn column<'t>(table: &'t EventTable, expression: &Expr) -> Option<(&'t EventColumn, bool)> {
+    let (name, is_cast) = match expression {
         Expr::Column(column) => (&column.name, false),
         Expr::Cast(cast) => match &*cast.expr {
             Expr::Column(column) => (&column.name, true),

@@ -92,7 +92,7 @@ impl Rows {
         let query = self.query.clone();
         let mut result = Ok(());
         let each = |batch: Batch| {
-            batch.notices().iter().for_each(|of| notice(&of.kind));
+            batch.notices().iter().for_each(|met| notice(&met.kind));
             if batch.is_empty() {
                 return ControlFlow::Continue(());
             }
@@ -127,10 +127,10 @@ impl Rows {
         let rows = batch.len();
         let mut own: Vec<(Own, ArrayRef)> = Vec::new();
         for &column in &self.projection {
-            if let EventColumn::Own(of) = table.columns[column]
-                && let Some(array) = own_column(table, of, &batch, tracks.as_deref())?
+            if let EventColumn::Own(kind) = table.columns[column]
+                && let Some(array) = own_column(table, kind, &batch, tracks.as_deref())?
             {
-                own.push((of, array));
+                own.push((kind, array));
             }
         }
         if let Some(tracks) = tracks {
@@ -146,7 +146,7 @@ impl Rows {
                 let at = table
                     .columns
                     .iter()
-                    .position(|of| *of == EventColumn::Own(Own::Timestamp));
+                    .position(|column| *column == EventColumn::Own(Own::Timestamp));
                 let field = table.schema.field(at.unwrap_or_default());
                 Some(array(times, field.data_type())?)
             }
@@ -166,7 +166,7 @@ impl Rows {
                     Some(ticks) => array(ticks, &DataType::UInt64)?,
                     None => new_null_array(field.data_type(), rows),
                 },
-                EventColumn::Own(of) => match own.iter().find(|own| own.0 == *of) {
+                EventColumn::Own(wanted) => match own.iter().find(|own| own.0 == *wanted) {
                     Some((_, array)) => Arc::clone(array),
                     None => new_null_array(field.data_type(), rows),
                 },
@@ -175,9 +175,9 @@ impl Rows {
                         .and_then(|at| Some((at, columns.get_mut(at)?.take()?)))
                     {
                         Some((at, values)) => {
-                            let of = data_type(&schema[at].data_type);
-                            let values = array(values, &of)?;
-                            match of == *field.data_type() {
+                            let data_type = data_type(&schema[at].data_type);
+                            let values = array(values, &data_type)?;
+                            match data_type == *field.data_type() {
                                 true => values,
                                 false => cast(&values, field.data_type())?,
                             }
@@ -233,7 +233,7 @@ impl Rows {
 }
 
 fn position(schema: &[ColumnType], name: &str) -> Option<usize> {
-    schema.iter().position(|of| *of.name == *name)
+    schema.iter().position(|column| *column.name == *name)
 }
 
 /// Which rows are of classes of the table.
@@ -253,12 +253,12 @@ fn kept(table: &EventTable, batch: &Batch) -> BooleanArray {
 /// A column that is not a field; `None` for times, and for tracks that are found otherwise.
 fn own_column(
     table: &EventTable,
-    of: Own,
+    own: Own,
     batch: &Batch,
     tracks: Option<&RowTracks<'_>>,
 ) -> Result<Option<ArrayRef>> {
     let mut keys: Vec<u32> = Vec::with_capacity(batch.len());
-    let names = match of {
+    let names = match own {
         Own::Timestamp | Own::Ticks => return Ok(None),
         Own::Track if tracks.is_some() => return Ok(None),
         Own::Stream => {

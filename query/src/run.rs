@@ -61,7 +61,9 @@ pub(crate) async fn run(
         Some(sql) => runner.script(&sql).await,
         None => runner.prompt().await?,
     };
-    let worst = [outcome, of_sql].into_iter().max_by_key(|of| *of as u8);
+    let worst = [outcome, of_sql]
+        .into_iter()
+        .max_by_key(|outcome| *outcome as u8);
     Ok(worst.unwrap_or(Outcome::Good))
 }
 

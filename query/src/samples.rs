@@ -115,8 +115,8 @@ struct Finest {
 impl Finest {
     fn new(timeline: &Timeline) -> Self {
         let mut archives = HashMap::new();
-        for of in timeline.recordings() {
-            let AnyRecording::Rrd(database) = of else {
+        for recording in timeline.recordings() {
+            let AnyRecording::Rrd(database) = recording else {
                 continue;
             };
             let known = &database.database().archives;
@@ -131,17 +131,17 @@ impl Finest {
                     .saturating_mul(1_000_000_000)
             };
             let begin = |at: usize| {
-                let first = of.chunks(at).find_map(|chunk| chunk.begin_time)?;
+                let first = recording.chunks(at).find_map(|chunk| chunk.begin_time)?;
                 Some(first.as_nanos().saturating_sub(step(at)))
             };
-            for at in 0..known.len().min(of.streams().len()) {
+            for at in 0..known.len().min(recording.streams().len()) {
                 let is_finer = |other: &usize| {
                     let other = *other;
                     known[other].kind.name() == known[at].kind.name()
                         && (step(other), other) < (step(at), at)
                 };
                 let finer = (0..known.len()).filter(is_finer).filter_map(begin).min();
-                let path = of.path().to_string_lossy().into_owned();
+                let path = recording.path().to_string_lossy().into_owned();
                 let archive = TrackPart::Archive(at as u32).to_string();
                 archives.insert((path, archive), (step(at), finer));
             }

@@ -141,7 +141,7 @@ impl Session {
         let mut frame = context.execute_logical_plan(plan).await?;
         if !parameters.is_empty() {
             let values = parameters.iter();
-            let values = values.map(|of| (of.name.clone(), of.value.clone()));
+            let values = values.map(|value| (value.name.clone(), value.value.clone()));
             let values: ParamValues = values.collect::<HashMap<_, _>>().into();
             frame = frame.with_param_values(values)?;
         }
@@ -273,7 +273,13 @@ impl Session {
         if let Some(schema) = catalog.and_then(|catalog| catalog.schema("main")) {
             for name in schema.table_names() {
                 if let Ok(Some(table)) = schema.table(&name).await {
-                    names.extend(table.schema().fields().iter().map(|of| of.name().clone()));
+                    names.extend(
+                        table
+                            .schema()
+                            .fields()
+                            .iter()
+                            .map(|field| field.name().clone()),
+                    );
                 }
                 names.push(name);
             }
@@ -371,8 +377,10 @@ fn decoded(name: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = name.as_bytes();
     while let Some((&first, left)) = rest.split_first() {
-        let digits = left.get(..2).and_then(|of| std::str::from_utf8(of).ok());
-        let value = digits.and_then(|of| u8::from_str_radix(of, 16).ok());
+        let digits = left
+            .get(..2)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
+        let value = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         match value.filter(|_| first == b'%') {
             Some(value) => {
                 bytes.push(value);

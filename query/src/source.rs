@@ -61,8 +61,9 @@ impl Damage {
 
 impl Source {
     pub(crate) fn new(recordings: Vec<AnyRecording>, threads: usize) -> Self {
-        let has_samples = |of: &AnyRecording| {
-            (0..of.streams().len()).any(|stream| of.entry_kind(stream) == EntryKind::Sample)
+        let has_samples = |recording: &AnyRecording| {
+            (0..recording.streams().len())
+                .any(|stream| recording.entry_kind(stream) == EntryKind::Sample)
         };
         let (samples, events) = recordings.into_iter().partition(has_samples);
         Self {
@@ -100,9 +101,9 @@ impl Source {
     pub(crate) fn class_names(&self) -> Vec<Arc<str>> {
         let mut known = HashSet::new();
         let recordings = self.events.recordings().iter();
-        let classes = recordings.flat_map(|of| of.event_classes());
+        let classes = recordings.flat_map(|recording| recording.event_classes());
         let names = classes
-            .filter(|of| self.wanted.names_class(of))
+            .filter(|class| self.wanted.names_class(class))
             .map(class_name);
         names
             .filter(|name| known.insert(Arc::clone(name)))
@@ -167,9 +168,9 @@ pub(crate) enum FieldKind {
 }
 
 impl FieldKind {
-    fn new(of: &ColumnDataType) -> Self {
+    fn new(data_type: &ColumnDataType) -> Self {
         use ColumnDataType::{Int8, Int16, Int32, Int64, Text, Uint8, Uint16, Uint32, Uint64};
-        match of {
+        match data_type {
             Int8 | Int16 | Int32 | Int64 | Uint8 | Uint16 | Uint32 | Uint64 => Self::Integer,
             Text => Self::Text,
             _ => Self::Other,
@@ -191,9 +192,9 @@ impl EventTable {
         let mut packet_fields = Vec::new();
         let mut streams_of_class = Vec::new();
         let mut is_plain = true;
-        let mut number = |of: &EventClass| {
-            let name = class_name(of);
-            if !source.wanted.names_class(of) {
+        let mut number = |info: &EventClass| {
+            let name = class_name(info);
+            if !source.wanted.names_class(info) {
                 return None;
             }
             if class.as_ref().is_some_and(|wanted| *wanted != name) {
@@ -206,16 +207,16 @@ impl EventTable {
             }))
         };
         let mut classes = Vec::new();
-        for of in recordings {
+        for recording in recordings {
             let mut of_recording = Vec::new();
-            for (position, info) in of.event_classes().iter().enumerate() {
+            for (position, info) in recording.event_classes().iter().enumerate() {
                 let number = number(info);
                 of_recording.push(number);
                 if number.is_none() {
                     continue;
                 }
                 has_nameless |= info.name.is_none();
-                is_plain &= of.track_rule(position) == TrackRule::Stream;
+                is_plain &= recording.track_rule(position) == TrackRule::Stream;
                 for column in all_columns(&info.schema) {
                     let name = column.column.name;
                     let kind = FieldKind::new(&column.column.data_type);
@@ -231,7 +232,7 @@ impl EventTable {
             }
             let has_any = of_recording.iter().any(Option::is_some);
             classes.push(of_recording);
-            for (stream, info) in of.streams().iter().enumerate().filter(|_| has_any) {
+            for (stream, info) in recording.streams().iter().enumerate().filter(|_| has_any) {
                 streams_of_class.push(info.clock.is_some());
                 let schema = &info.packet_schema;
                 let Some(root) = schema.root(Scope::PacketContext) else {
@@ -239,7 +240,7 @@ impl EventTable {
                 };
                 for &field in &schema.field(root).children {
                     if let Some(name) = &schema.field(field).name
-                        && !of.is_packet_bookkeeping(stream, field)
+                        && !recording.is_packet_bookkeeping(stream, field)
                         && !name.contains('`')
                         && schema.field(field).children.is_empty()
                     {
@@ -255,16 +256,16 @@ impl EventTable {
             }
         }
         let (mut tracks, mut first_tracks) = (Vec::new(), Vec::new());
-        for of in recordings {
+        for recording in recordings {
             first_tracks.push(tracks.len() as u32);
-            for (position, info) in of.streams().iter().enumerate() {
+            for (position, info) in recording.streams().iter().enumerate() {
                 let id = info.id.unwrap_or(position as u64);
                 tracks.push(format!("stream {}.{id}", info.class));
             }
         }
         let paths = recordings
             .iter()
-            .map(|of| of.path().to_string_lossy().into_owned());
+            .map(|recording| recording.path().to_string_lossy().into_owned());
         let paths: StringArray = paths.map(Some).collect();
         let mut table = Self {
             source: Arc::clone(source),
@@ -324,9 +325,13 @@ impl EventTable {
         let query = self.query(&fields, &packets);
         let types = self.source.events.schema(&query).map_err(external)?;
         let packets = packets.into_iter().collect::<HashSet<_>>();
-        for of in types.iter() {
-            schema.push(Field::new(&*of.name, data_type(&of.data_type), true));
-            let name = Arc::clone(&of.name);
+        for column in types.iter() {
+            schema.push(Field::new(
+                &*column.name,
+                data_type(&column.data_type),
+                true,
+            ));
+            let name = Arc::clone(&column.name);
             self.columns.push(match packets.contains(&name) {
                 true => EventColumn::Packet(name),
                 false => EventColumn::Field(name),

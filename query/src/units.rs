@@ -65,13 +65,13 @@ impl Units {
     ) -> Self {
         let mut pieces = Vec::new();
         let mut all_packets = 0;
-        for (recording, of) in timeline.recordings().iter().enumerate() {
-            if !is_wanted(recording) {
+        for (number, recording) in timeline.recordings().iter().enumerate() {
+            if !is_wanted(number) {
                 continue;
             }
-            for stream in 0..of.streams().len() {
+            for stream in 0..recording.streams().len() {
                 let mut begin = None;
-                for chunk in of.chunks(stream) {
+                for chunk in recording.chunks(stream) {
                     all_packets += 1;
                     begin = begin.max(chunk.begin_time);
                     if chunk.begin_time.is_none_or(|begin| begin <= window.end)
@@ -80,7 +80,7 @@ impl Units {
                         pieces.push(Piece {
                             begin,
                             bytes: chunk.bytes,
-                            recording,
+                            recording: number,
                             stream,
                             number: chunk.number,
                         });
@@ -91,10 +91,10 @@ impl Units {
         let packets = pieces.len() as u64;
         // Stable, so that chunks of a stream stay in their order.
         match grouping {
-            Grouping::Time => pieces.sort_by_key(|of| of.begin),
-            Grouping::Recording => pieces.sort_by_key(|of| (of.recording, of.begin)),
+            Grouping::Time => pieces.sort_by_key(|piece| piece.begin),
+            Grouping::Recording => pieces.sort_by_key(|piece| (piece.recording, piece.begin)),
         }
-        let bytes: u64 = pieces.iter().map(|of| of.bytes).sum();
+        let bytes: u64 = pieces.iter().map(|piece| piece.bytes).sum();
         let most = (bytes / LEAST_BYTES).clamp(1, most.max(1) as u64);
         let share = bytes.div_ceil(most).max(1);
         let mut units = vec![Unit::default()];
@@ -145,7 +145,7 @@ impl Unit {
         self.spans.iter().all(|span| {
             recordings
                 .get(span.recording)
-                .is_some_and(|of| span.stream < of.streams().len())
+                .is_some_and(|recording| span.stream < recording.streams().len())
         })
     }
 

@@ -85,24 +85,24 @@ pub(crate) async fn register(context: &SessionContext) -> Result<()> {
     }
     let switches = switches(context).await?;
     let threads = match &switches {
-        Some(of) => format!(
+        Some(switches) => format!(
             "SELECT tid AS utid, tid, max(name) AS name, max(pid) AS upid, recording FROM ({TRACK_THREADS} UNION ALL \
              SELECT CAST({next} AS BIGINT) AS tid, CAST(next_comm AS VARCHAR) AS name, NULL AS pid, \
              CAST(recording AS VARCHAR) AS recording FROM sched_switch) GROUP BY tid, recording",
-            next = of.next
+            next = switches.next
         ),
         None => {
             format!("SELECT tid AS utid, tid, name, pid AS upid, recording FROM ({TRACK_THREADS})")
         }
     };
     create(context, "thread", &threads).await?;
-    if let Some(of) = switches {
+    if let Some(switches) = switches {
         let Switches {
             timestamp,
             cpu,
             prev,
             next,
-        } = of;
+        } = switches;
         create(
             context,
             "sched",
@@ -168,7 +168,10 @@ async fn wakeups(context: &SessionContext) -> Result<String> {
             continue;
         }
         let schema = context.table_provider(name).await?.schema();
-        let Some(thread) = ["tid", "pid"].iter().find(|of| schema.index_of(of).is_ok()) else {
+        let Some(thread) = ["tid", "pid"]
+            .iter()
+            .find(|name| schema.index_of(name).is_ok())
+        else {
             continue;
         };
         let timestamp = own_name(context, name, "timestamp").await?;

@@ -128,6 +128,6 @@ fn what_goes_wrong_is_said() {
     assert!(cluster.metric("connections_refused_total") > 0.0);
     // Without workers.
     cluster.workers.clear();
-    cluster.wait_until(|of| of.metric("workers") == 0.0);
+    cluster.wait_until(|cluster| cluster.metric("workers") == 0.0);
     assert!(cluster.get("/-/ready").starts_with("HTTP/1.1 503"));
 }

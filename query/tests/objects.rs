@@ -135,7 +135,7 @@ fn wrong_answers_are_errors() {
     let answer = ask(&server, count, &["s3://b/load.rrd"]);
     assert!(answer.code > 1, "{}", answer.stderr);
     let mut ranges = server.requests();
-    ranges.retain(|of| of.contains("bytes="));
+    ranges.retain(|request| request.contains("bytes="));
     assert!(ranges.len() > 2, "{ranges:?}");
     server.set(Wrong::TooMuch);
     let answer = ask(&server, count, &["s3://b/load.rrd"]);
@@ -164,7 +164,7 @@ fn only_what_is_asked_for_is_read() {
     assert!(little <= server.sent());
     // No range comes twice.
     let mut requests = server.requests();
-    requests.retain(|of| of.contains("bytes="));
+    requests.retain(|request| request.contains("bytes="));
     let count = requests.len();
     requests.sort();
     requests.dedup();

@@ -134,7 +134,10 @@ fn answers_about_objects_are_those_about_files() {
     let mut cluster = Cluster::new(3);
     for (number, (sql, inputs)) in QUERIES.iter().enumerate() {
         let paths: Vec<String> = inputs.iter().flat_map(|input| of_files(input)).collect();
-        let urls: Vec<String> = paths.iter().map(|of| format!("s3://kymo{of}")).collect();
+        let urls: Vec<String> = paths
+            .iter()
+            .map(|path| format!("s3://kymo{path}"))
+            .collect();
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
         let files = answer(sql, &paths, &["--threads", "1"]);

@@ -457,7 +457,7 @@ fn slices_have_arguments_and_flows() {
         &[],
     );
     assert_eq!(args.len(), 2, "{args:?}");
-    assert!(args.iter().all(|of| of["name"] == "send"));
+    assert!(args.iter().all(|arg| arg["name"] == "send"));
     assert_eq!(args[0]["int_value"], 5, "{args:?}");
     let flows = rows(
         "SELECT o.name AS from_name, i.name AS to_name FROM flow f \
@@ -550,7 +550,13 @@ fn states_are_a_table_of_their_own() {
     );
     let found: Vec<_> = states
         .iter()
-        .map(|of| (of["ts"].as_i64(), of["dur"].as_i64(), of["value"].as_str()))
+        .map(|state| {
+            (
+                state["ts"].as_i64(),
+                state["dur"].as_i64(),
+                state["value"].as_str(),
+            )
+        })
         .collect();
     let expected = [
         (Some(100), Some(100), Some("swapper/1")),
@@ -558,7 +564,7 @@ fn states_are_a_table_of_their_own() {
         (Some(210), Some(-1), Some("other")),
     ];
     assert_eq!(found, expected);
-    assert!(states.iter().all(|of| of["track"] == "CPU 1"));
+    assert!(states.iter().all(|state| state["track"] == "CPU 1"));
     assert_eq!(states[2]["prio"], 100);
     // Numbers are unique across both tables, and slices have no states.
     assert_eq!(number("SELECT count(*) FROM slice", &[kernel]), 1);

@@ -124,7 +124,7 @@ fn items_of(source: &str) -> BTreeSet<String> {
         }
         let is_hidden = blocks
             .iter()
-            .any(|of| matches!(of, Block::Other | Block::Body(..)));
+            .any(|block| matches!(block, Block::Other | Block::Body(..)));
         match byte {
             b'{' => {
                 let head = head(&code[begin..at]);
@@ -165,9 +165,9 @@ fn is_use(head: &str) -> bool {
 
 /// Takes the head of a block, and returns what the block is.
 fn opened(head: &str, within: Option<&Block>, at: usize, items: &mut BTreeSet<String>) -> Block {
-    if let Some(of) = head.strip_prefix("impl") {
+    if let Some(rest) = head.strip_prefix("impl") {
         // Implementations of traits have no public items of their own.
-        return Block::Impl(without_generics(of));
+        return Block::Impl(without_generics(rest));
     }
     if head.starts_with("mod ") || head.starts_with("pub mod ") {
         add(head, within, items);
@@ -191,7 +191,7 @@ fn opened(head: &str, within: Option<&Block>, at: usize, items: &mut BTreeSet<St
 fn add(head: &str, within: Option<&Block>, items: &mut BTreeSet<String>) {
     // Values are no part of an interface.
     let mut has_value = ["pub const ", "pub static ", "const "].iter();
-    let shown = match has_value.any(|of| head.starts_with(of)) {
+    let shown = match has_value.any(|start| head.starts_with(start)) {
         true => head.split(" = ").next().unwrap_or(head).trim(),
         false => head,
     };
@@ -208,8 +208,8 @@ fn add(head: &str, within: Option<&Block>, items: &mut BTreeSet<String>) {
 fn without_private(shown: &str) -> String {
     let Some((name, fields)) = shown
         .strip_prefix("struct ")
-        .and_then(|of| of.strip_suffix(')'))
-        .and_then(|of| of.split_once('('))
+        .and_then(|rest| rest.strip_suffix(')'))
+        .and_then(|rest| rest.split_once('('))
     else {
         return shown.to_owned();
     };

@@ -20,9 +20,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         true => println!("{name:<16} {now:>8} {:>+8}", now as i64 - before as i64),
         false => println!("{name:<16} {now:>8}"),
     };
-    let of = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
+    let count = |counts: &BTreeMap<String, u64>, name: &str| counts.get(name).copied().unwrap_or(0);
     for name in names {
-        show(name, of(&now, name), of(&before, name));
+        show(name, count(&now, name), count(&before, name));
     }
     show("all", now.values().sum(), before.values().sum());
     Ok(())

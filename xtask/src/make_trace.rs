@@ -40,9 +40,9 @@ pub(crate) fn make(from: &Path, events: u64, copies: u64, to: &Path) -> Outcome 
     let trace = trace.ok_or_else(|| format!("{}: not a CTF trace", from.display()))?;
     let streams = (0..trace.streams().len()).map(|stream| Model::new(trace, stream));
     let mut streams: Vec<Model<'_>> = streams.collect::<Outcome<_>>()?;
-    streams.retain(|of| of.events() > 0);
+    streams.retain(|stream| stream.events() > 0);
     let all: u64 = streams.iter().map(Model::events).sum();
-    let times = || streams.iter().flat_map(|of| of.packets.iter());
+    let times = || streams.iter().flat_map(|stream| stream.packets.iter());
     let first = times().map(|packet| packet.begin).min();
     let last = times().map(|packet| packet.end).max();
     let (Some(first), Some(last)) = (first, last) else {
@@ -57,13 +57,13 @@ pub(crate) fn make(from: &Path, events: u64, copies: u64, to: &Path) -> Outcome 
     let whole = events / (all * copies);
     left -= whole * all * copies;
     for copy in 0..copies {
-        for (number, of) in streams.iter().enumerate() {
-            let more = left.min(of.events());
+        for (number, stream) in streams.iter().enumerate() {
+            let more = left.min(stream.events());
             left -= more;
             let name = to.join(format!("stream-{number}-{copy}"));
             let number = copy * streams.len() as u64 + number as u64;
             let number = (copies > 1).then_some(number);
-            of.write(&name, whole * of.events() + more, period, number)?;
+            stream.write(&name, whole * stream.events() + more, period, number)?;
         }
     }
     Ok(())
@@ -150,7 +150,7 @@ impl<'t> Model<'t> {
     }
 
     fn place(&self, name: &str) -> Option<Place> {
-        let field = self.fields.iter().find(|(of, _)| of == name);
+        let field = self.fields.iter().find(|(known, _)| known == name);
         field.map(|&(_, place)| place)
     }
 

@@ -16,8 +16,8 @@ use kymo_model::batch::{
 /// Arrow's type for the values of a column.
 ///
 /// A structure without members is a truth value, which says whether it is there: Parquet has no empty groups.
-pub fn data_type(of: &ColumnDataType) -> DataType {
-    match of {
+pub fn data_type(data_type: &ColumnDataType) -> DataType {
+    match data_type {
         ColumnDataType::Bool => DataType::Boolean,
         ColumnDataType::Uint8 => DataType::UInt8,
         ColumnDataType::Uint16 => DataType::UInt16,
@@ -48,8 +48,8 @@ pub(crate) fn dictionary() -> DataType {
 }
 
 /// A column of a schema as Arrow's field. A row may always have no value.
-pub(crate) fn field(of: &ColumnType) -> Field {
-    Field::new(&*of.name, data_type(&of.data_type), true)
+pub(crate) fn field(column: &ColumnType) -> Field {
+    Field::new(&*column.name, data_type(&column.data_type), true)
 }
 
 /// The values of a column as an array of a [type](data_type).
@@ -57,7 +57,7 @@ pub(crate) fn field(of: &ColumnType) -> Field {
 /// # Errors
 ///
 /// The column is not what its type says.
-pub fn array(column: Column, of: &DataType) -> Result<ArrayRef, ArrowError> {
+pub fn array(column: Column, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     let rows = column.len();
     let nulls = column.validity.map(|bits| nulls(bits, rows));
     macro_rules! numbers {
@@ -65,7 +65,7 @@ pub fn array(column: Column, of: &DataType) -> Result<ArrayRef, ArrowError> {
             Arc::new(arrow_array::$array::try_new($values.into(), nulls)?)
         };
     }
-    Ok(match (column.data, of) {
+    Ok(match (column.data, data_type) {
         (ColumnData::Uint8(values), _) => numbers!(UInt8Array, values),
         (ColumnData::Uint16(values), _) => numbers!(UInt16Array, values),
         (ColumnData::Uint32(values), _) => numbers!(UInt32Array, values),

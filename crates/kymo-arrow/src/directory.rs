@@ -456,9 +456,10 @@ mod tests {
         use std::sync::Arc;
 
         let rows = 100_000_u64;
-        let numbers: ArrayRef = Arc::new(UInt64Array::from_iter_values((0..rows).map(|of| of * 3)));
+        let numbers: ArrayRef =
+            Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| row * 3)));
         let few: ArrayRef = Arc::new(Int64Array::from_iter_values(
-            (0..rows).map(|of| (of % 7) as i64),
+            (0..rows).map(|row| (row % 7) as i64),
         ));
         let texts: ArrayRef = Arc::new(StringArray::from_iter_values(
             (0..rows).map(|_| "swapper/0"),

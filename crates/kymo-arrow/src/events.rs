@@ -49,7 +49,7 @@ impl OwnColumn {
 
     /// The column with a name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|of| of.name() == name)
+        Self::ALL.into_iter().find(|column| column.name() == name)
     }
 
     fn data_type(self, timeline: &Timeline) -> DataType {
@@ -110,7 +110,7 @@ impl EventTable {
         query.columns = Columns::All;
         query.shape = Shape::Mixed;
         let fields = timeline.schema(&query)?;
-        let own = OwnColumn::ALL.map(|of| (of.name(), of.data_type(&timeline)));
+        let own = OwnColumn::ALL.map(|column| (column.name(), column.data_type(&timeline)));
         let schema = schema(&own, &fields);
         let own = OwnColumn::ALL.into_iter().map(Source::Own);
         let sources = own.chain((0..fields.len()).map(Source::Field)).collect();
@@ -145,7 +145,9 @@ impl EventTable {
                 continue;
             }
             // A name that is there twice is one column of the batch.
-            let position = columns.iter().position(|of| *of.name == *name.trim());
+            let position = columns
+                .iter()
+                .position(|column| *column.name == *name.trim());
             let position = position.unwrap_or_default();
             sources.push(Source::Field(position));
             schema.push(field(&columns[position]));
@@ -157,9 +159,9 @@ impl EventTable {
     fn with(timeline: Timeline, query: Query, schema: SchemaRef, sources: Vec<Source>) -> Self {
         let mut classes = Vec::new();
         let mut first_classes = Vec::new();
-        for of in timeline.recordings() {
+        for recording in timeline.recordings() {
             first_classes.push(classes.len() as u32);
-            let names = of.event_classes().iter().map(class_name);
+            let names = recording.event_classes().iter().map(class_name);
             classes.extend(names.map(|name| name.to_string()));
         }
         Self {
@@ -209,8 +211,8 @@ impl EventTable {
     pub fn record_batch(&self, batch: Batch) -> Result<RecordBatch, Error> {
         let rows = batch.len();
         let mut arrays: Vec<Option<ArrayRef>> = vec![None; self.sources.len()];
-        for (of, array) in self.sources.iter().zip(&mut arrays) {
-            if let Source::Own(own) = of {
+        for (source, array) in self.sources.iter().zip(&mut arrays) {
+            if let Source::Own(own) = source {
                 *array = self.of_ids(*own, &batch)?;
             }
         }
@@ -241,7 +243,7 @@ impl EventTable {
 
     /// A column that is in the table twice.
     fn same(&self, position: usize, arrays: &[Option<ArrayRef>]) -> Result<ArrayRef, ArrowError> {
-        let is_same = |of: &Source| match (of, self.sources[position]) {
+        let is_same = |source: &Source| match (source, self.sources[position]) {
             (Source::Own(a), Source::Own(b)) => *a == b,
             (Source::Field(a), Source::Field(b)) => *a == b,
             _ => false,
@@ -252,9 +254,9 @@ impl EventTable {
     }
 
     /// A column that follows from what identifies rows; none for others.
-    fn of_ids(&self, of: OwnColumn, batch: &Batch) -> Result<Option<ArrayRef>, Error> {
+    fn of_ids(&self, column: OwnColumn, batch: &Batch) -> Result<Option<ArrayRef>, Error> {
         let mut values = Vec::with_capacity(batch.len());
-        let (keys, names) = match of {
+        let (keys, names) = match column {
             OwnColumn::Stream => {
                 for (rows, id) in batch.runs() {
                     values.resize(rows.end, id.stream);

@@ -25,16 +25,16 @@ pub(crate) const CLASS: &str = "kymo.class";
 const NOTHING: &str = "nothing";
 
 /// A column of a class as Arrow's field, with what it holds. Fields from `added` on are not recorded ones.
-pub(crate) fn described(schema: &Schema, of: &WantedColumn, added: FieldId) -> Field {
-    match &of.source {
+pub(crate) fn described(schema: &Schema, column: &WantedColumn, added: FieldId) -> Field {
+    match &column.source {
         ColumnSource::Fields(picks) if picks.len() == 1 && picks[0].field < added => {
             let id = picks[0].field;
-            let field = described_field(schema, id, &of.column, 0);
+            let field = described_field(schema, id, &column.column, 0);
             let mut metadata = field.metadata().clone();
             metadata.insert(SCOPE.to_owned(), schema.scope_of(id).name().to_owned());
             field.with_metadata(metadata)
         }
-        _ => with_kind(field(&of.column), NOTHING),
+        _ => with_kind(field(&column.column), NOTHING),
     }
 }
 
@@ -43,22 +43,22 @@ fn with_kind(field: Field, kind: &str) -> Field {
 }
 
 fn described_field(schema: &Schema, id: FieldId, column: &ColumnType, level: usize) -> Field {
-    let of = schema.field(id);
+    let info = schema.field(id);
     let plain = |kind: &str| with_kind(field(column), kind);
     let nested =
         |data_type, kind: &str| with_kind(Field::new(&*column.name, data_type, true), kind);
-    match (&of.kind, &column.data_type) {
+    match (&info.kind, &column.data_type) {
         (Kind::Struct | Kind::Variant | Kind::Array { .. }, ColumnDataType::Text) => plain("json"),
         (Kind::Struct | Kind::Variant, ColumnDataType::Struct(all)) => {
-            let kind = match of.kind {
+            let kind = match info.kind {
                 Kind::Struct => "struct",
                 _ => "variant",
             };
             let fields: Fields = members(schema, id, level)
                 .iter()
-                .map(|of| match of.is_labels {
-                    true => with_kind(field(&of.column), NOTHING),
-                    false => described_field(schema, of.field, &of.column, level + 1),
+                .map(|member| match member.is_labels {
+                    true => with_kind(field(&member.column), NOTHING),
+                    false => described_field(schema, member.field, &member.column, level + 1),
                 })
                 .collect();
             match all.is_empty() {
@@ -67,13 +67,13 @@ fn described_field(schema: &Schema, id: FieldId, column: &ColumnType, level: usi
             }
         }
         (Kind::Array { .. }, ColumnDataType::List(item)) => {
-            let item = match of.children.first() {
+            let item = match info.children.first() {
                 Some(&child) => described_field(schema, child, item, level + 1),
                 None => with_kind(field(item), "struct"),
             };
             nested(DataType::List(Arc::new(item)), "array")
         }
-        (Kind::Optional, _) => match of.children.first() {
+        (Kind::Optional, _) => match info.children.first() {
             Some(&child) => {
                 let inner = described_field(schema, child, column, level + 1);
                 let kind = inner.metadata().get(KIND).map_or("", String::as_str);
@@ -162,7 +162,8 @@ impl Form {
             // An empty structure says whether it is there.
             ("struct", DataType::Boolean) => Some(Self::Struct(Vec::new())),
             ("struct" | "variant", DataType::Struct(fields)) => {
-                let members: Result<Vec<_>, _> = fields.iter().map(|of| Self::of(of)).collect();
+                let members: Result<Vec<_>, _> =
+                    fields.iter().map(|field| Self::of(field)).collect();
                 Some(match kind {
                     "struct" => Self::Struct(members?),
                     _ => Self::Variant(members?),
@@ -213,7 +214,7 @@ impl Form {
             }
             DataType::Struct(fields) => {
                 let members: Result<_, String> =
-                    fields.iter().map(|of| Self::optional(of)).collect();
+                    fields.iter().map(|field| Self::optional(field)).collect();
                 Self::Struct(members?)
             }
             other => {
@@ -252,21 +253,21 @@ mod tests {
 
     #[test]
     fn what_a_column_says_must_be_what_its_type_can_hold() {
-        let of =
+        let form_of =
             |kind: &str, data_type| Form::of(&with_kind(Field::new("f", data_type, true), kind));
-        assert_eq!(of("uint", DataType::UInt64), Ok(Form::Uint));
-        assert!(of("uint", DataType::Int64).is_err());
+        assert_eq!(form_of("uint", DataType::UInt64), Ok(Form::Uint));
+        assert!(form_of("uint", DataType::Int64).is_err());
         let optional = Form::Optional(Box::new(Form::Text));
-        assert_eq!(of("optional text", DataType::Utf8), Ok(optional));
+        assert_eq!(form_of("optional text", DataType::Utf8), Ok(optional));
         let size = DataType::FixedSizeBinary;
         let wide = Form::Wide {
             bits: 65,
             signed: true,
         };
-        assert_eq!(of("wide 65 signed", size(9)), Ok(wide));
+        assert_eq!(form_of("wide 65 signed", size(9)), Ok(wide));
         for kind in ["wide 65 signed", "wide 0 signed", "wide x", "blob"] {
-            assert!(of(kind, size(8)).is_err(), "{kind}");
+            assert!(form_of(kind, size(8)).is_err(), "{kind}");
         }
-        assert_eq!(of("json", DataType::Utf8), Ok(Form::Json));
+        assert_eq!(form_of("json", DataType::Utf8), Ok(Form::Json));
     }
 }

@@ -9,12 +9,12 @@ use serde_json::{Map, Number, Value};
 const SCOPES: [Scope; 2] = [Scope::PacketHeader, Scope::PacketContext];
 
 /// The fields of a packet that are not bookkeeping, by scope; `None` if there are none.
-pub(crate) fn fields(of: &AnyRecording, chunk: &Chunk) -> Option<String> {
-    let schema = &of.streams()[chunk.stream].packet_schema;
+pub(crate) fn fields(recording: &AnyRecording, chunk: &Chunk) -> Option<String> {
+    let schema = &recording.streams()[chunk.stream].packet_schema;
     let mut values = Values::default();
     // What it says before damage counts.
-    let _ = of.visit_packet(chunk, &mut values);
-    let is_hidden = |field: FieldId| of.is_packet_bookkeeping(chunk.stream, field);
+    let _ = recording.visit_packet(chunk, &mut values);
+    let is_hidden = |field: FieldId| recording.is_packet_bookkeeping(chunk.stream, field);
     let mut tokens = Tokens {
         all: values.tokens(),
         at: 0,
@@ -131,8 +131,8 @@ pub(crate) fn give(text: &str, schema: &Schema, to: &mut impl Visitor) -> Option
 }
 
 fn value_to(value: &Value, schema: &Schema, field: FieldId, to: &mut impl Visitor) -> Option<()> {
-    let of = schema.field(field);
-    match &of.kind {
+    let info = schema.field(field);
+    match &info.kind {
         Kind::Uint { .. } => to.uint(field, value.as_u64()?),
         Kind::Sint { .. } => to.sint(field, value.as_i64()?),
         Kind::BitArray { .. } | Kind::BitMap { .. } => to.bits(field, value.as_u64()?),
@@ -159,7 +159,7 @@ fn value_to(value: &Value, schema: &Schema, field: FieldId, to: &mut impl Visito
         Kind::Blob => to.blob(field, &bytes(value.as_str()?)?),
         Kind::Struct => {
             to.begin_struct(field);
-            for &member in &of.children {
+            for &member in &info.children {
                 let name = schema.field(member).name.as_deref().unwrap_or_default();
                 if let Some(value) = value.get(name) {
                     value_to(value, schema, member, to)?;
@@ -171,7 +171,7 @@ fn value_to(value: &Value, schema: &Schema, field: FieldId, to: &mut impl Visito
             let items = value.as_array()?;
             to.begin_array(field, items.len() as u64);
             for item in items {
-                value_to(item, schema, *of.children.first()?, to)?;
+                value_to(item, schema, *info.children.first()?, to)?;
             }
             to.end_array(field);
         }
@@ -179,7 +179,7 @@ fn value_to(value: &Value, schema: &Schema, field: FieldId, to: &mut impl Visito
             let is_there = !value.is_null();
             to.begin_optional(field, is_there, is_there.into());
             if is_there {
-                value_to(value, schema, *of.children.first()?, to)?;
+                value_to(value, schema, *info.children.first()?, to)?;
             }
             to.end_optional(field);
         }
@@ -187,7 +187,7 @@ fn value_to(value: &Value, schema: &Schema, field: FieldId, to: &mut impl Visito
             let (option, value) = value.as_object()?.iter().next()?;
             let option: u32 = option.parse().ok()?;
             to.begin_variant(field, option, option.into());
-            value_to(value, schema, *of.children.get(option as usize)?, to)?;
+            value_to(value, schema, *info.children.get(option as usize)?, to)?;
             to.end_variant(field);
         }
     }

@@ -36,12 +36,12 @@ pub fn recordings_schema() -> SchemaRef {
 
 /// One row for each recording; recordings that cannot be CTF 2 traces have no model.
 pub(crate) fn recordings(
-    of: &[AnyRecording],
+    recordings: &[AnyRecording],
     paths: &[String],
     models: &[Option<TraceModel>],
 ) -> Result<RecordBatch, Error> {
     let texts = |text: &dyn Fn(&AnyRecording) -> Option<String>| -> ArrayRef {
-        Arc::new(of.iter().map(text).collect::<StringArray>())
+        Arc::new(recordings.iter().map(text).collect::<StringArray>())
     };
     let metadata: StringArray = models
         .iter()
@@ -67,10 +67,10 @@ pub(crate) fn recordings(
     }
     let columns: Vec<ArrayRef> = vec![
         Arc::new(StringArray::from_iter_values(paths)),
-        texts(&|of| Some(of.format().name.to_owned())),
-        texts(&|of| Some(of.format().version.to_owned())),
-        texts(&|of| of.name().map(str::to_owned)),
-        texts(&|of| of.uid().map(str::to_owned)),
+        texts(&|recording| Some(recording.format().name.to_owned())),
+        texts(&|recording| Some(recording.format().version.to_owned())),
+        texts(&|recording| recording.name().map(str::to_owned)),
+        texts(&|recording| recording.uid().map(str::to_owned)),
         Arc::new(metadata),
         Arc::new(streams.finish()),
     ];

@@ -55,10 +55,10 @@ fn samples(
             return ControlFlow::Continue(());
         }
         let recording = batch.id(0).recording as usize;
-        let of = &timeline.recordings()[recording];
+        let source = &timeline.recordings()[recording];
         for row in 0..batch.len() {
             let head = batch.head(row);
-            if of.entry_kind(head.id.stream as usize) != EntryKind::Sample {
+            if source.entry_kind(head.id.stream as usize) != EntryKind::Sample {
                 continue;
             }
             let time = head.time.map(Timestamp::as_nanos);
@@ -68,7 +68,7 @@ fn samples(
                 }
             }
         }
-        samples.name(of, tracks.tracks(recording));
+        samples.name(source, tracks.tracks(recording));
         if samples.len() < ROWS {
             return ControlFlow::Continue(());
         }
@@ -208,10 +208,10 @@ impl Samples {
     }
 
     /// Names the series that are new, all of one recording.
-    pub(crate) fn name(&mut self, of: &AnyRecording, tracks: &[Track]) {
+    pub(crate) fn name(&mut self, recording: &AnyRecording, tracks: &[Track]) {
         let first = self.series.len() - self.unnamed.len();
         for (series, track) in self.series[first..].iter_mut().zip(self.unnamed.drain(..)) {
-            *series = Series::new(of, &tracks[track as usize]);
+            *series = Series::new(recording, &tracks[track as usize]);
         }
     }
 
@@ -250,11 +250,11 @@ impl Samples {
         let columns: Vec<ArrayRef> = vec![
             times(std::mem::take(&mut self.times).into_iter(), &time),
             texts(recordings.into_iter().map(Some).collect(), paths)?,
-            of_series(&|of| Some(of.name.clone()))?,
-            of_series(&|of| of.unit.clone())?,
-            of_series(&|of| of.function.map(str::to_owned))?,
-            numbers(&|of| of.step),
-            numbers(&|of| of.heartbeat),
+            of_series(&|series| Some(series.name.clone()))?,
+            of_series(&|series| series.unit.clone())?,
+            of_series(&|series| series.function.map(str::to_owned))?,
+            numbers(&|series| series.step),
+            numbers(&|series| series.heartbeat),
             Arc::new(Float64Array::from(std::mem::take(&mut self.values))),
         ];
         Ok(Some(RecordBatch::try_new(schema, columns)?))
@@ -262,16 +262,16 @@ impl Samples {
 }
 
 impl Series {
-    fn new(of: &AnyRecording, track: &Track) -> Self {
+    fn new(recording: &AnyRecording, track: &Track) -> Self {
         let mut series = Self {
             name: track.path.to_string(),
             unit: track.unit.as_deref().map(str::to_owned),
             ..Self::default()
         };
-        let AnyRecording::Rrd(of) = of else {
+        let AnyRecording::Rrd(rrd) = recording else {
             return series;
         };
-        let database = of.database();
+        let database = rrd.database();
         for part in track.path.parts() {
             match part {
                 TrackPart::Archive(archive) => {
@@ -282,8 +282,9 @@ impl Series {
                 }
                 TrackPart::Source(name) => {
                     let mut sources = database.sources.iter();
-                    let source = sources.find(|of| of.name.to_string() == **name);
-                    if let Some(SourceKind::Measured { heartbeat, .. }) = source.map(|of| &of.kind)
+                    let source = sources.find(|source| source.name.to_string() == **name);
+                    if let Some(SourceKind::Measured { heartbeat, .. }) =
+                        source.map(|source| &source.kind)
                     {
                         series.heartbeat = Some(*heartbeat);
                     }

@@ -53,8 +53,11 @@ pub enum Table {
 
 /// The type of times: nanoseconds since 1970 in UTC if all of these clocks say so, else since an origin of their own.
 pub fn time_type<'a>(recordings: impl IntoIterator<Item = &'a AnyRecording>) -> DataType {
-    let is_dated = |of: &AnyRecording| {
-        let mut clocks = of.streams().iter().filter_map(|of| of.clock.as_ref());
+    let is_dated = |recording: &AnyRecording| {
+        let mut clocks = recording
+            .streams()
+            .iter()
+            .filter_map(|stream| stream.clock.as_ref());
         clocks.all(|clock| clock.origin == Origin::UnixEpoch)
     };
     let zone = recordings
@@ -84,7 +87,7 @@ pub(crate) fn schema(own: &[(&str, DataType)], columns: &[ColumnType]) -> Schema
 fn own_fields(own: &[(&str, DataType)], columns: &[ColumnType]) -> impl Iterator<Item = Field> {
     own.iter().map(|(name, data_type)| {
         let mut name = (*name).to_owned();
-        while columns.iter().any(|of| *of.name == *name) {
+        while columns.iter().any(|column| *column.name == *name) {
             name.insert(0, '_');
         }
         Field::new(name, data_type.clone(), true)
@@ -96,14 +99,14 @@ fn own_fields(own: &[(&str, DataType)], columns: &[ColumnType]) -> impl Iterator
 pub fn class_schema(recording: &AnyRecording, class: usize) -> SchemaRef {
     let schema_of = &recording.event_classes()[class].schema;
     let added = match recording {
-        AnyRecording::Symbolized(of) => {
-            let recorded = of.trace().event_classes().get(class);
-            recorded.map_or(0, |of| of.schema.fields().len())
+        AnyRecording::Symbolized(trace) => {
+            let recorded = trace.trace().event_classes().get(class);
+            recorded.map_or(0, |recorded| recorded.schema.fields().len())
         }
         _ => schema_of.fields().len(),
     };
     let columns = all_columns(schema_of);
-    let names: Vec<_> = columns.iter().map(|of| of.column.clone()).collect();
+    let names: Vec<_> = columns.iter().map(|column| column.column.clone()).collect();
     let own = [
         ("timestamp", time_type([recording])),
         ("ticks", DataType::UInt64),
@@ -116,7 +119,7 @@ pub fn class_schema(recording: &AnyRecording, class: usize) -> SchemaRef {
     let own = own_fields(&own, &names);
     let columns = columns
         .iter()
-        .map(|of| described(schema_of, of, FieldId(added as u32)));
+        .map(|column| described(schema_of, column, FieldId(added as u32)));
     Arc::new(Schema::new(own.chain(columns).collect::<Vec<_>>()))
 }
 
@@ -235,8 +238,8 @@ impl<'t, 'f> Maker<'t, 'f> {
             return Ok(());
         }
         let recording = batch.id(0).recording as usize;
-        let of = &self.timeline.recordings()[recording];
-        let is_sample = of.entry_kind(batch.id(0).stream as usize) == EntryKind::Sample;
+        let source = &self.timeline.recordings()[recording];
+        let is_sample = source.entry_kind(batch.id(0).stream as usize) == EntryKind::Sample;
         let mut keys = Vec::with_capacity(batch.len());
         for row in 0..batch.len() {
             let entries = tracks.of(&batch, row);
@@ -253,23 +256,29 @@ impl<'t, 'f> Maker<'t, 'f> {
         }
         let known = tracks.tracks(recording);
         if is_sample {
-            self.samples.name(of, known);
+            self.samples.name(source, known);
             return match self.samples.len() >= ROWS {
                 true => self.end_samples(),
                 false => Ok(()),
             };
         }
         let names = &mut self.tracks[recording];
-        names.extend(known[names.len()..].iter().map(|of| of.path.to_string()));
+        names.extend(
+            known[names.len()..]
+                .iter()
+                .map(|track| track.path.to_string()),
+        );
         let class = batch.classes()[0] as usize;
         if !self.classes.contains_key(&(recording, class)) {
-            let info = &of.event_classes()[class];
+            let info = &source.event_classes()[class];
             let table = Table::Class {
                 recording,
                 class,
                 name: class_name(info),
             };
-            let event = self.model(recording).and_then(|of| of.events.get(class));
+            let event = self
+                .model(recording)
+                .and_then(|model| model.events.get(class));
             let mut metadata = HashMap::from([(RECORDING.to_owned(), recording.to_string())]);
             if let Some(EventId {
                 stream_class,
@@ -278,12 +287,12 @@ impl<'t, 'f> Maker<'t, 'f> {
             {
                 metadata.insert(CLASS.to_owned(), format!("{stream_class}/{event}"));
             }
-            let schema = Schema::clone(&class_schema(of, class)).with_metadata(metadata);
+            let schema = Schema::clone(&class_schema(source, class)).with_metadata(metadata);
             let schema = Arc::new(schema);
             self.classes
                 .insert((recording, class), ClassTable { table, schema });
         }
-        let (of, names) = (&self.classes[&(recording, class)], &self.tracks[recording]);
+        let (table, names) = (&self.classes[&(recording, class)], &self.tracks[recording]);
         let rows = batch.len();
         let mut streams = Vec::with_capacity(rows);
         let mut packets = Vec::with_capacity(rows);
@@ -295,7 +304,7 @@ impl<'t, 'f> Maker<'t, 'f> {
         }
         let (times, ticks, mut values) = batch.into_columns();
         let first: Vec<ArrayRef> = vec![
-            array(times, of.schema.field(0).data_type())?,
+            array(times, table.schema.field(0).data_type())?,
             array(ticks, &DataType::UInt64)?,
             Arc::new(UInt32Array::from(streams)),
             Arc::new(UInt64Array::from(packets)),
@@ -304,9 +313,9 @@ impl<'t, 'f> Maker<'t, 'f> {
             texts(vec![Some(0); rows], &self.paths[recording..=recording])?,
         ];
         // Behind those of its fields are columns from which tracks are found.
-        values.truncate(of.schema.fields().len() - first.len());
-        let batch = record_batch(&of.schema, first, values)?;
-        (self.take)(&of.table, batch)
+        values.truncate(table.schema.fields().len() - first.len());
+        let batch = record_batch(&table.schema, first, values)?;
+        (self.take)(&table.table, batch)
     }
 
     fn end_samples(&mut self) -> Result<(), Error> {
@@ -331,8 +340,8 @@ impl<'t, 'f> Maker<'t, 'f> {
             take(&Table::Packets, batch)
         })?;
         let recordings = self.timeline.recordings();
-        for (number, of) in recordings.iter().enumerate() {
-            if of.as_ctf().is_some() {
+        for (number, recording) in recordings.iter().enumerate() {
+            if recording.as_ctf().is_some() {
                 self.model(number);
             }
         }
@@ -373,38 +382,38 @@ pub fn packets(
 ) -> Result<(), Error> {
     let (schema, paths) = (packets_schema(timeline), paths(timeline));
     let time = schema.field(0).data_type();
-    for (recording, of) in timeline.recordings().iter().enumerate() {
-        if of.as_ctf().is_none() {
+    for (number, recording) in timeline.recordings().iter().enumerate() {
+        if recording.as_ctf().is_none() {
             continue;
         }
-        for stream in 0..of.streams().len() {
+        for stream in 0..recording.streams().len() {
             let is_wanted = |chunk: &Chunk| {
                 chunk.end_time.is_none_or(|end| end >= range.begin)
                     && chunk.begin_time.is_none_or(|begin| begin <= range.end)
             };
-            let mut chunks = of.chunks(stream).filter(is_wanted).peekable();
+            let mut chunks = recording.chunks(stream).filter(is_wanted).peekable();
             while chunks.peek().is_some() {
                 let chunks: Vec<Chunk> = chunks.by_ref().take(ROWS).collect();
-                let lost = |of: &Chunk| of.lost_events.and_then(|lost| lost.count);
-                let lost_packets = |of: &Chunk| of.lost_chunks.and_then(|lost| lost.count);
+                let lost = |chunk: &Chunk| chunk.lost_events.and_then(|lost| lost.count);
+                let lost_packets = |chunk: &Chunk| chunk.lost_chunks.and_then(|lost| lost.count);
                 let fields: StringArray = chunks
                     .iter()
-                    .map(|chunk| packet_fields::fields(of, chunk))
+                    .map(|chunk| packet_fields::fields(recording, chunk))
                     .collect();
                 let column = |value: &dyn Fn(&Chunk) -> Option<u64>| -> ArrayRef {
                     Arc::new(chunks.iter().map(value).collect::<UInt64Array>())
                 };
                 let columns: Vec<ArrayRef> = vec![
-                    times(chunks.iter().map(|of| of.begin_time), time),
-                    times(chunks.iter().map(|of| of.end_time), time),
-                    texts(vec![Some(0); chunks.len()], &paths[recording..=recording])?,
+                    times(chunks.iter().map(|chunk| chunk.begin_time), time),
+                    times(chunks.iter().map(|chunk| chunk.end_time), time),
+                    texts(vec![Some(0); chunks.len()], &paths[number..=number])?,
                     Arc::new(UInt32Array::from(vec![stream as u32; chunks.len()])),
-                    column(&|of| Some(of.number as u64)),
-                    column(&|of| Some(of.bytes)),
+                    column(&|chunk| Some(chunk.number as u64)),
+                    column(&|chunk| Some(chunk.bytes)),
                     column(&lost),
                     column(&lost_packets),
-                    column(&|of| of.begin),
-                    column(&|of| of.end),
+                    column(&|chunk| chunk.begin),
+                    column(&|chunk| chunk.end),
                     Arc::new(fields),
                 ];
                 take(RecordBatch::try_new(Arc::clone(&schema), columns)?)?;
@@ -450,15 +459,18 @@ pub fn losses(
 pub(crate) fn paths(timeline: &Timeline) -> Vec<String> {
     let recordings = timeline.recordings().iter();
     recordings
-        .map(|of| of.path().to_string_lossy().into_owned())
+        .map(|recording| recording.path().to_string_lossy().into_owned())
         .collect()
 }
 
 /// Times as an array of a type of times.
-pub(crate) fn times(times: impl Iterator<Item = Option<Timestamp>>, of: &DataType) -> ArrayRef {
+pub(crate) fn times(
+    times: impl Iterator<Item = Option<Timestamp>>,
+    data_type: &DataType,
+) -> ArrayRef {
     let nanos = times.map(|time| time.map(Timestamp::as_nanos));
     let array: TimestampNanosecondArray = nanos.collect();
-    let zone = match of {
+    let zone = match data_type {
         DataType::Timestamp(_, zone) => zone.clone(),
         _ => None,
     };
@@ -494,7 +506,7 @@ struct Losses {
 
 impl Losses {
     fn push(&mut self, timeline: &Timeline, notice: &Notice) {
-        let of = &timeline.recordings()[notice.recording as usize];
+        let recording = &timeline.recordings()[notice.recording as usize];
         let nothing = Lost {
             count: None,
             begin: None,
@@ -506,7 +518,7 @@ impl Losses {
             NoticeKind::Fault(fault) => ("damage", nothing, Some(fault.to_string())),
             _ => return,
         };
-        let stream = of.streams().get(notice.stream as usize);
+        let stream = recording.streams().get(notice.stream as usize);
         let time = |ticks: Option<u64>| stream?.clock.as_ref()?.timestamp(ticks?);
         self.recordings.push(Some(notice.recording));
         self.streams.push(notice.stream);

@@ -34,16 +34,16 @@ fn text(array: &dyn Array, row: usize) -> String {
     if array.is_null(row) {
         return "null".into();
     }
-    if let Some(of) = array.as_dictionary_opt::<UInt32Type>() {
-        return text(of.values(), of.key(row).unwrap());
+    if let Some(dictionary) = array.as_dictionary_opt::<UInt32Type>() {
+        return text(dictionary.values(), dictionary.key(row).unwrap());
     }
     if let Some(list) = array.as_list_opt::<i32>() {
         let items = list.value(row);
         let items: Vec<_> = (0..items.len()).map(|item| text(&items, item)).collect();
         return format!("{items:?}");
     }
-    if let Some(of) = array.as_struct_opt() {
-        let members: Vec<_> = of
+    if let Some(struct_array) = array.as_struct_opt() {
+        let members: Vec<_> = struct_array
             .columns()
             .iter()
             .map(|member| text(member, row))
@@ -123,12 +123,15 @@ fn printed(timeline: &Timeline) -> String {
         line.remove("trace");
         if line
             .get("packet_context")
-            .is_some_and(|of| of.get("checksum").is_some())
+            .is_some_and(|context| context.get("checksum").is_some())
         {
             // What packets of RFC v1.1 say of themselves is not kept apart in CTF 2.
             line.remove("packet_context");
             // There, a length lies before its elements and is not a field.
-            if let Some(payload) = line.get_mut("payload").and_then(|of| of.as_object_mut()) {
+            if let Some(payload) = line
+                .get_mut("payload")
+                .and_then(|payload| payload.as_object_mut())
+            {
                 payload.retain(|name, _| !name.ends_with("_length"));
             }
         }
@@ -178,9 +181,9 @@ fn tables_are_the_trace_that_they_were() {
         assert_eq!(of_tables.recordings()[0].path(), tables);
         assert_eq!(printed(&of_tables), printed(&before), "{example}");
         // Their losses are those of the recording.
-        let lost = |of: &Timeline| {
-            let of = &of.recordings()[0];
-            let chunks = (0..of.streams().len()).flat_map(|stream| of.chunks(stream));
+        let lost = |timeline: &Timeline| {
+            let recording = &timeline.recordings()[0];
+            let chunks = (0..recording.streams().len()).flat_map(|stream| recording.chunks(stream));
             let counts = chunks.filter_map(|chunk| chunk.lost_events?.count);
             counts.sum::<u64>()
         };
@@ -209,7 +212,8 @@ fn optionals_within_optionals_are_what_they_were() {
         ("inner", boolean.to_owned()),
         ("value", optional("outer", &optional("inner", number))),
     ];
-    let members = members.map(|(name, of)| format!(r#"{{"name":"{name}","field-class":{of}}}"#));
+    let members =
+        members.map(|(name, class)| format!(r#"{{"name":"{name}","field-class":{class}}}"#));
     let fragments = [
         r#"{"type":"preamble","version":2}"#.to_owned(),
         r#"{"type":"trace-class"}"#.to_owned(),
@@ -222,7 +226,10 @@ fn optionals_within_optionals_are_what_they_were() {
     let place = tempfile::tempdir().unwrap();
     let trace = place.path().join("trace");
     std::fs::create_dir(&trace).unwrap();
-    let metadata: String = fragments.iter().map(|of| format!("\u{1e}{of}\n")).collect();
+    let metadata: String = fragments
+        .iter()
+        .map(|fragment| format!("\u{1e}{fragment}\n"))
+        .collect();
     std::fs::write(trace.join("metadata"), metadata).unwrap();
     // Nothing, nothing within something, something.
     std::fs::write(trace.join("stream"), [0, 0, 1, 0, 1, 1, 9]).unwrap();
@@ -272,7 +279,7 @@ fn a_file_of_another_program_is_a_trace_of_one_class() {
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
-        let of = |member: &str| -> Vec<_> {
+        let values_of = |member: &str| -> Vec<_> {
             lines
                 .iter()
                 .map(|line| line["payload"][member].clone())
@@ -284,9 +291,15 @@ fn a_file_of_another_program_is_a_trace_of_one_class() {
             .collect();
         assert_eq!(times, [-1_000_000, 0, 1_700_000_000_123_000_000]);
         assert!(lines.iter().all(|line| line["event"] == "load"));
-        assert_eq!(of("n"), [serde_json::json!(-5), 7.into(), i32::MAX.into()]);
-        assert_eq!(of("s"), ["", "a\"b", "ö"]);
-        assert_eq!(of("f"), ["NaN".into(), serde_json::Value::Null, 0.1.into()]);
+        assert_eq!(
+            values_of("n"),
+            [serde_json::json!(-5), 7.into(), i32::MAX.into()]
+        );
+        assert_eq!(values_of("s"), ["", "a\"b", "ö"]);
+        assert_eq!(
+            values_of("f"),
+            ["NaN".into(), serde_json::Value::Null, 0.1.into()]
+        );
     }
 }
 

@@ -77,8 +77,8 @@ fn transitions(args: &args::analysis::States, terminal: &Terminal) -> Result<Out
         filter: args.filter.clone(),
         path_of: args.critical_path.clone(),
     };
-    let (inputs, mut states) = analyse(&args.common, terminal, |of, select, options| {
-        TransitionStates::new(of, select, &query, options)
+    let (inputs, mut states) = analyse(&args.common, terminal, |feed, select, options| {
+        TransitionStates::new(feed, select, &query, options)
     })?;
     if let Some(top) = args.grouping.top {
         states.table.keep_top(top);
@@ -214,8 +214,8 @@ pub(crate) fn values(args: &args::values::Values, terminal: &Terminal) -> Result
         })?;
         return finish_analysis(terminal, &inputs, None, &coverage, strict);
     }
-    let (inputs, mut values) = analyse(&args.common, terminal, |of, select, options| {
-        FieldValues::new(of, select, &query, options)
+    let (inputs, mut values) = analyse(&args.common, terminal, |feed, select, options| {
+        FieldValues::new(feed, select, &query, options)
     })?;
     values.keep_top(args.top);
     let report = match args.common.json {
@@ -278,8 +278,8 @@ fn call_frames(args: &args::analysis::Profile, terminal: &Terminal) -> Result<Fr
         tracks: args.common.tracks.by(),
         within: Window::ALL,
     };
-    let (inputs, tree) = analyse(&args.common, terminal, |of, select, options| {
-        CallTree::new(of, select, &query, options)
+    let (inputs, tree) = analyse(&args.common, terminal, |feed, select, options| {
+        CallTree::new(feed, select, &query, options)
     })?;
     let nodes = tree.nodes.into_iter();
     let nodes = nodes.map(|node| (node.caller, node.track, node.name, node.own));
@@ -294,8 +294,8 @@ fn stack_frames(
     terminal: &Terminal,
 ) -> Result<Frames, Failure> {
     let tracks = args.common.tracks.by();
-    let (inputs, tree) = analyse_with(&args.common, true, terminal, |of, select, options| {
-        StackTree::new(of, select, field, &tracks, options)
+    let (inputs, tree) = analyse_with(&args.common, true, terminal, |feed, select, options| {
+        StackTree::new(feed, select, field, &tracks, options)
     })?;
     if tree.stacks == 0 {
         terminal.warning(format_args!("no event has a call stack in `{field}`"));

@@ -198,9 +198,9 @@ impl Config {
         }
         let mut all = args::command();
         all.build();
-        let of = all
+        let known = all
             .find_subcommand(command)
-            .filter(|of| !of.has_subcommands());
+            .filter(|command| !command.has_subcommands());
         let mut words = Vec::new();
         for (name, value) in &self.table {
             let options = match value {
@@ -223,7 +223,7 @@ impl Config {
             if !is_defaults
                 && all
                     .find_subcommand(name)
-                    .is_none_or(|of| of.has_subcommands())
+                    .is_none_or(|command| command.has_subcommands())
             {
                 let names = all.get_subcommands().map(clap::Command::get_name);
                 return Err(unknown(&format!("[{name}]"), nearest(name, names)));
@@ -237,17 +237,20 @@ impl Config {
                     }
                     _ => option.as_str(),
                 };
-                let has =
-                    |of: &clap::Command| of.get_arguments().any(|arg| arg.get_long() == Some(long));
+                let has = |command: &clap::Command| {
+                    command
+                        .get_arguments()
+                        .any(|arg| arg.get_long() == Some(long))
+                };
                 if !is_defaults && !all.find_subcommand(name).is_some_and(has) {
-                    let of = all.find_subcommand(name);
-                    let longs = of
-                        .into_iter()
-                        .flat_map(|of| of.get_arguments().filter_map(clap::Arg::get_long));
+                    let section = all.find_subcommand(name);
+                    let longs = section.into_iter().flat_map(|command| {
+                        command.get_arguments().filter_map(clap::Arg::get_long)
+                    });
                     return Err(unknown(&format!("{name}.{option}"), nearest(option, longs)));
                 }
-                let gives_way = of.is_some_and(|of| contradicts(of, long, given));
-                if of.is_some_and(has) && (is_defaults || name == command) && !gives_way {
+                let gives_way = known.is_some_and(|command| contradicts(command, long, given));
+                if known.is_some_and(has) && (is_defaults || name == command) && !gives_way {
                     push(long, value, &mut words)
                         .map_err(|problem| format!("{name}.{option}: {problem}"))?;
                 }

@@ -71,19 +71,24 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
         });
     }
     let wall = job.wall();
-    let of = &inputs.recordings;
+    let recordings = &inputs.recordings;
     let done = match to {
         To::Jsonl => job.stream(&mut Jsonl::new(args.times.into(), wall)),
-        To::Csv => job.stream(&mut csv(&args.selection.event, of, args.times.into(), wall)),
+        To::Csv => job.stream(&mut csv(
+            &args.selection.event,
+            recordings,
+            args.times.into(),
+            wall,
+        )),
         To::Perfetto => {
             let binding = job.binding()?;
-            let mut perfetto = Perfetto::new(of, &binding, wall);
+            let mut perfetto = Perfetto::new(recordings, &binding, wall);
             let done = job.stream(&mut perfetto);
             job.reported(done, perfetto.losses())
         }
         To::Chrome => {
             let binding = job.binding()?;
-            let mut chrome = Chrome::new(of, &binding, wall);
+            let mut chrome = Chrome::new(recordings, &binding, wall);
             let done = job.stream(&mut chrome);
             job.reported(done, chrome.losses())
         }
@@ -335,9 +340,9 @@ impl<'a> Job<'a> {
     /// Makes a CPEL file.
     fn cpel(&self, wall: WallOptions) -> Result<Summary, Stop> {
         let args = self.args;
-        let of = &self.inputs.recordings;
+        let recordings = &self.inputs.recordings;
         let order = args.byte_order.map(Into::into);
-        if let [only] = of.as_slice()
+        if let [only] = recordings.as_slice()
             && self.is_whole()
             && cpel::is_copied(only)
         {
@@ -345,7 +350,7 @@ impl<'a> Job<'a> {
             return self.reported(Ok(Summary::default()), &losses);
         }
         let is_as_it_is = !args.text && args.datum.is_none() && args.track.is_none();
-        if let [only @ AnyRecording::Cpel(log)] = of.as_slice()
+        if let [only @ AnyRecording::Cpel(log)] = recordings.as_slice()
             && is_as_it_is
             && cpel::is_cut(only)
         {
@@ -362,7 +367,7 @@ impl<'a> Job<'a> {
         let keep = match &args.datum {
             Some(field) => Keep::Datum(field.clone()),
             None if args.text => Keep::Text,
-            None if of.iter().all(AnyRecording::is_log) => Keep::Own,
+            None if recordings.iter().all(AnyRecording::is_log) => Keep::Own,
             None => {
                 let problem = "error: a CPEL file holds one number or text of each event\n\
                     hint: `--text` keeps all fields as text, `--datum FIELD` one of them";
@@ -375,8 +380,8 @@ impl<'a> Job<'a> {
             order: order.unwrap_or(ByteOrder::Big),
             clock: args.ticks.unwrap_or(NANOSECONDS),
         };
-        let plan = CpelPlan::new(options, of).map_err(|error| self.unknown(&error))?;
-        let log = Cpel::new(of, &plan, wall);
+        let plan = CpelPlan::new(options, recordings).map_err(|error| self.unknown(&error))?;
+        let log = Cpel::new(recordings, &plan, wall);
         let losses = Arc::clone(log.losses());
         let done = self.gather(log, |log, mut out| log.write(&mut out).map_err(into_io));
         self.reported(done, &losses)
@@ -384,16 +389,16 @@ impl<'a> Job<'a> {
 
     /// Makes an elog file.
     fn elog(&self, wall: WallOptions) -> Result<Summary, Stop> {
-        let of = &self.inputs.recordings;
-        if let [AnyRecording::Elog(only)] = of.as_slice()
+        let recordings = &self.inputs.recordings;
+        if let [AnyRecording::Elog(only)] = recordings.as_slice()
             && self.is_whole()
         {
             self.write(|file| Ok(file.write_all(only.bytes())?))?;
             return Ok(Summary::default());
         }
-        let plan = ElogPlan::new(self.args.track.as_ref(), of);
+        let plan = ElogPlan::new(self.args.track.as_ref(), recordings);
         let plan = plan.map_err(|error| self.unknown(&error))?;
-        let log = Elog::new(of, &plan, wall);
+        let log = Elog::new(recordings, &plan, wall);
         let losses = Arc::clone(log.losses());
         let done = self.gather(log, |log, mut out| {
             log.write(&mut out).map_err(|error| match error {
@@ -502,9 +507,13 @@ impl<'a> Job<'a> {
 }
 
 /// Copies an event log as a whole.
-fn copy(of: &AnyRecording, order: Option<ByteOrder>, file: &mut File) -> Result<Losses, Stop> {
+fn copy(
+    recording: &AnyRecording,
+    order: Option<ByteOrder>,
+    file: &mut File,
+) -> Result<Losses, Stop> {
     let mut out = BufWriter::with_capacity(1 << 18, file);
-    let losses = cpel::copy(of, order, &mut out).map_err(into_io)?;
+    let losses = cpel::copy(recording, order, &mut out).map_err(into_io)?;
     out.flush()?;
     Ok(losses)
 }

@@ -105,7 +105,11 @@ pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
         ..Asked::default()
     };
     let inputs = inputs_with(&args.input, asked, terminal)?;
-    if let Some(other) = inputs.recordings.iter().find(|of| of.as_ctf().is_none()) {
+    if let Some(other) = inputs
+        .recordings
+        .iter()
+        .find(|recording| recording.as_ctf().is_none())
+    {
         return Err(Failure::Usage(format!(
             "error: `{}` is {}, and this command repairs CTF traces\nhint: `kymo rrd repair` repairs databases",
             other.path().display(),
@@ -118,8 +122,9 @@ pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
     refuse_inputs(&args.output, &inputs.recordings)?;
     let outcome = report_opening_faults(&inputs, terminal);
     // Each trace stays in its own dialect.
-    let dialects = inputs.recordings.iter().map(|of| {
-        of.as_ctf()
+    let dialects = inputs.recordings.iter().map(|recording| {
+        recording
+            .as_ctf()
             .map_or(Dialect::Ctf18, |trace| trace.class().dialect)
     });
     let dialects: Vec<_> = dialects.collect();
@@ -172,12 +177,12 @@ pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failur
     let inputs = whole_inputs(&args.input, false, terminal)?;
     let mut outcome = report_opening_faults(&inputs, terminal);
     let mut files = BTreeMap::new();
-    for of in &inputs.recordings {
-        let Some(trace) = of.as_ctf() else {
+    for recording in &inputs.recordings {
+        let Some(trace) = recording.as_ctf() else {
             terminal.error(format_args!(
                 "`{}` is {}: only CTF traces have index files",
-                of.path().display(),
-                of.what()
+                recording.path().display(),
+                recording.what()
             ));
             terminal.hint("`kymo index --summary` summarises recordings of any format");
             outcome = Outcome::Damage;
@@ -186,7 +191,7 @@ pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failur
         if trace.files().iter().any(|file| !file.path.is_file()) {
             terminal.error(format_args!(
                 "{}: indexes are not written into archives",
-                of.path().display()
+                recording.path().display()
             ));
             terminal.hint("extract the archive first");
             outcome = Outcome::Damage;
@@ -195,7 +200,7 @@ pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failur
         if trace.class().dialect == Dialect::Rfc11 {
             terminal.error(format_args!(
                 "{}: traces of RFC v1.1 have no indexes",
-                of.path().display()
+                recording.path().display()
             ));
             outcome = Outcome::Damage;
             continue;

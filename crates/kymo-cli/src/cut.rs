@@ -35,7 +35,7 @@ pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
                 };
             }
             let to = format_of(first)?;
-            if let Some(other) = rest.iter().find(|of| format_of(of).ok() != Some(to)) {
+            if let Some(other) = rest.iter().find(|other| format_of(other).ok() != Some(to)) {
                 let problem = format!(
                     "error: `{}` and `{}` have different formats",
                     first.path().display(),
@@ -101,15 +101,15 @@ fn is_parquet(path: &Path) -> bool {
 }
 
 /// The format that a recording has, as `kymo convert --to` names it.
-fn format_of(of: &AnyRecording) -> Result<&'static str, Failure> {
-    let path = of.path();
-    let dialect = match of {
+fn format_of(recording: &AnyRecording) -> Result<&'static str, Failure> {
+    let path = recording.path();
+    let dialect = match recording {
         AnyRecording::Cpel(_) => return Ok("cpel"),
         AnyRecording::Elog(_) => return Ok("elog"),
         _ if is_parquet(path) => return Ok("parquet"),
         other => other.as_ctf().map(|trace| trace.class().dialect),
     };
-    let remedy = match (of, dialect) {
+    let remedy = match (recording, dialect) {
         (_, Some(Dialect::Ctf18)) => return Ok("ctf1.8"),
         (_, Some(Dialect::Ctf2)) => return Ok("ctf2"),
         (AnyRecording::Perfetto(trace), _) => {
@@ -136,6 +136,6 @@ fn format_of(of: &AnyRecording) -> Result<&'static str, Failure> {
     Err(Failure::Usage(format!(
         "error: cannot cut `{}`: it is {}{rfc}\nhint: {remedy}",
         path.display(),
-        of.what()
+        recording.what()
     )))
 }

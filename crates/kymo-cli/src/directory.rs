@@ -54,8 +54,8 @@ pub(crate) fn refuse_inputs(output: &Path, recordings: &[AnyRecording]) -> Resul
     let Ok(real) = std::fs::canonicalize(output) else {
         return Ok(());
     };
-    for of in recordings {
-        let files = of.as_ctf().map_or(&[][..], |trace| trace.files());
+    for recording in recordings {
+        let files = recording.as_ctf().map_or(&[][..], |trace| trace.files());
         let files = files.iter().map(|file| file.path.as_path());
         // Of what is in an archive, the archive is what is there.
         let is_within = |path: &Path| {
@@ -64,7 +64,7 @@ pub(crate) fn refuse_inputs(output: &Path, recordings: &[AnyRecording]) -> Resul
                 .find_map(|path| std::fs::canonicalize(path).ok());
             there.is_some_and(|path| path.starts_with(&real))
         };
-        if let Some(input) = std::iter::once(of.path())
+        if let Some(input) = std::iter::once(recording.path())
             .chain(files)
             .find(|it| is_within(it))
         {

@@ -143,7 +143,9 @@ impl Feed for GrowingFeed<'_> {
             }
             let select = &&filter;
             let source = &self.source;
-            let until = Until::new(recordings, select, &read, before, |of| source.is_bound(of));
+            let until = Until::new(recordings, select, &read, before, |recording| {
+                source.is_bound(recording)
+            });
             let reached = match before {
                 Timestamp::MAX => known,
                 before => before.max(known),
@@ -270,10 +272,12 @@ impl<'t> Files<'t> {
         let changes = self.watcher.refresh(&mut self.timeline);
         let recordings = changes.iter().flat_map(|changes| &changes.recordings);
         for (recording, refreshed) in recordings.enumerate() {
-            for of in &refreshed.changes {
-                match of.change {
-                    Change::Appended { from } => read.append(recording, of.stream, from),
-                    Change::Replaced { .. } => read.restart(recording, of.stream, Some(before)),
+            for changed in &refreshed.changes {
+                match changed.change {
+                    Change::Appended { from } => read.append(recording, changed.stream, from),
+                    Change::Replaced { .. } => {
+                        read.restart(recording, changed.stream, Some(before))
+                    }
                     _ => {}
                 }
             }
@@ -288,16 +292,16 @@ impl<'t> Files<'t> {
     fn whole_before(&mut self) -> Timestamp {
         let now = Instant::now();
         let (mut before, mut last) = (Timestamp::MAX, Timestamp::MIN);
-        for (recording, of) in self.timeline.recordings().iter().enumerate() {
-            for stream in 0..of.streams().len() {
-                let chunk = of.chunk_count(stream).checked_sub(1);
-                let chunk = chunk.and_then(|chunk| of.chunk(stream, chunk));
+        for (number, recording) in self.timeline.recordings().iter().enumerate() {
+            for stream in 0..recording.streams().len() {
+                let chunk = recording.chunk_count(stream).checked_sub(1);
+                let chunk = chunk.and_then(|chunk| recording.chunk(stream, chunk));
                 // What has no time holds up nothing.
                 let Some(end) = chunk.and_then(|chunk| chunk.end_time) else {
                     continue;
                 };
                 let new = Reach { end, since: now };
-                let reach = self.reach.entry((recording, stream)).or_insert(new);
+                let reach = self.reach.entry((number, stream)).or_insert(new);
                 if reach.end != end {
                     *reach = Reach { end, since: now };
                 }

@@ -44,7 +44,7 @@ pub(crate) fn refuse_wrapped(paths: &[PathBuf]) -> Result<(), Failure> {
 
 /// Refuses recordings that are sorted when they are opened.
 pub(crate) fn refuse_sorted(recordings: &[AnyRecording]) -> Result<(), Failure> {
-    let grows = |of: &AnyRecording| !matches!(of, AnyRecording::Perfetto(_));
+    let grows = |recording: &AnyRecording| !matches!(recording, AnyRecording::Perfetto(_));
     refuse_others(
         recordings,
         "--follow",
@@ -197,7 +197,9 @@ pub(crate) fn run_live<A: Sink>(
         };
         before = arrived.before;
         let select = &&filter;
-        let until = Until::new(recordings, select, &read, before, |of| growing.is_live(of));
+        let until = Until::new(recordings, select, &read, before, |recording| {
+            growing.is_live(recording)
+        });
         if !until.is_empty() {
             let options = options(args, left);
             let summary = pipeline::run(recordings, &&until, &options, sink, &mut output)?;

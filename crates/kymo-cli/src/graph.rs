@@ -68,12 +68,12 @@ pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure>
         range: Window {
             begin: windows
                 .iter()
-                .map(|of| of.begin)
+                .map(|window| window.begin)
                 .min()
                 .unwrap_or(Window::ALL.begin),
             end: windows
                 .iter()
-                .map(|of| of.end)
+                .map(|window| window.end)
                 .max()
                 .unwrap_or(Window::ALL.end),
         },
@@ -102,14 +102,14 @@ pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure>
         return Ok(outcome);
     }
     let notices = Notices::new(terminal);
-    let mut met = Met {
+    let mut printer = NoticePrinter {
         notices: &notices,
         terminal,
         is_damaged: false,
     };
     let index = index(args, &timeline, &choice);
     let drawn = terminal.watch(bytes, &read, || {
-        panels(&timeline, &choice, index.as_ref(), &mut met)
+        panels(&timeline, &choice, index.as_ref(), &mut printer)
     });
     let drawn = drawn.map_err(|error| {
         Failure::Usage(match error {
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Graph, terminal: &Terminal) -> Result<Outcome, Failure>
             error => format!("error: {error}"),
         })
     })?;
-    let is_damaged = met.is_damaged;
+    let is_damaged = printer.is_damaged;
     if notices.end(false) != Outcome::Good || is_damaged {
         outcome = Outcome::Damage;
     }
@@ -218,18 +218,20 @@ fn index(args: &Graph, timeline: &Timeline, choice: &Choice) -> Option<TimelineI
     }
     let index = timeline.index(options);
     let states = index.wait();
-    let is_good = states.iter().all(|of| of.read == 0 && of.more_faults == 0);
+    let is_good = states
+        .iter()
+        .all(|state| state.read == 0 && state.more_faults == 0);
     is_good.then_some(index)
 }
 
-/// Reports what is met beside events.
-struct Met<'a, 't> {
+/// Prints notices and faults that are found beside events.
+struct NoticePrinter<'a, 't> {
     notices: &'a Notices<'t>,
     terminal: &'t Terminal,
     is_damaged: bool,
 }
 
-impl kymo_graph::Notices for Met<'_, '_> {
+impl kymo_graph::Notices for NoticePrinter<'_, '_> {
     fn notice(&mut self, notice: &Notice) {
         self.notices.take(notice);
     }

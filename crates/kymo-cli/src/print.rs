@@ -73,7 +73,9 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
         }),
         Format::Cpeldump => show(args, terminal, |recordings, _| CpelDump::new(recordings)),
         Format::ElogDump => show(args, terminal, |recordings, _| {
-            let tags = recordings.iter().map(|of| tag(args, of.path()));
+            let tags = recordings
+                .iter()
+                .map(|recording| tag(args, recording.path()));
             ElogDump::new(recordings, &tags.collect::<Vec<_>>())
         }),
     }
@@ -318,7 +320,10 @@ fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
 /// Refuses what cannot be asked for of some recordings.
 fn refuse_recordings(args: &Print, recordings: &[AnyRecording]) -> Result<(), Failure> {
     for (path, _) in &args.tag {
-        if !recordings.iter().any(|of| is_same(path, of.path())) {
+        if !recordings
+            .iter()
+            .any(|recording| is_same(path, recording.path()))
+        {
             return Err(Failure::Usage(format!(
                 "error: cannot tag `{}`: it is not among the inputs\nhint: write the path of `--tag` exactly as the path of an input",
                 path.display()
@@ -328,14 +333,14 @@ fn refuse_recordings(args: &Print, recordings: &[AnyRecording]) -> Result<(), Fa
     let refuse = |option, is_for, fits: fn(&AnyRecording) -> bool| {
         refuse_others(recordings, option, is_for, fits)
     };
-    let is_trace: fn(&AnyRecording) -> bool = |of| of.as_ctf().is_some();
+    let is_trace: fn(&AnyRecording) -> bool = |recording| recording.as_ctf().is_some();
     match args.format {
         Format::Details => refuse("--format details", "traces", is_trace)?,
-        Format::Cpeldump => refuse("--format cpeldump", "CPEL and Gist files", |of| {
-            matches!(of, AnyRecording::Cpel(_))
+        Format::Cpeldump => refuse("--format cpeldump", "CPEL and Gist files", |recording| {
+            matches!(recording, AnyRecording::Cpel(_))
         })?,
-        Format::ElogDump => refuse("--format elog_dump", "elog files", |of| {
-            matches!(of, AnyRecording::Elog(_))
+        Format::ElogDump => refuse("--format elog_dump", "elog files", |recording| {
+            matches!(recording, AnyRecording::Elog(_))
         })?,
         Format::Pretty | Format::Json | Format::Csv => {}
     }
@@ -354,7 +359,7 @@ pub(crate) fn refuse_others(
     is_for: &str,
     fits: fn(&AnyRecording) -> bool,
 ) -> Result<(), Failure> {
-    let Some(other) = recordings.iter().find(|of| !fits(of)) else {
+    let Some(other) = recordings.iter().find(|recording| !fits(recording)) else {
         return Ok(());
     };
     let what = other.what();

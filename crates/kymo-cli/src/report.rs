@@ -35,7 +35,7 @@ pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Fa
         return metadata(&inputs, terminal);
     }
     let (cached, _) = index::cached(&args.input, args.cache.as_deref(), args.no_cache);
-    let is_trace = |of: &AnyRecording| of.as_ctf().is_some();
+    let is_trace = |recording: &AnyRecording| recording.as_ctf().is_some();
     let known = match inputs.recordings.iter().any(is_trace) {
         true => KnownCounts::new(&inputs.recordings, &cached),
         // All others say how many events they have, or have none.
@@ -55,12 +55,12 @@ pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Fa
 
 /// Writes the metadata of traces as text.
 fn metadata(inputs: &Inputs, terminal: &Terminal) -> Result<Outcome, Failure> {
-    for of in &inputs.recordings {
-        let Some(trace) = of.as_ctf() else {
+    for recording in &inputs.recordings {
+        let Some(trace) = recording.as_ctf() else {
             let problem = format!(
                 "error: `{}` is {}: `--metadata` is for traces",
-                of.path().display(),
-                of.what()
+                recording.path().display(),
+                recording.what()
             );
             return Err(Failure::Usage(problem));
         };
@@ -75,30 +75,30 @@ fn metadata(inputs: &Inputs, terminal: &Terminal) -> Result<Outcome, Failure> {
 
 /// The sessions of a relay daemon: a line each, or JSON.
 fn list(daemon: &SessionUrl, sessions: &[Session], json: bool) -> Vec<u8> {
-    let url = |of: &Session| daemon.with_target(&of.host, &of.name).to_string();
+    let url = |session: &Session| daemon.with_target(&session.host, &session.name).to_string();
     if json {
-        let sessions = sessions.iter().map(|of| {
+        let sessions = sessions.iter().map(|session| {
             serde_json::json!({
-                "url": url(of),
-                "host": of.host,
-                "session": of.name,
-                "timer_us": of.live_timer,
-                "streams": of.streams,
-                "clients": of.clients,
+                "url": url(session),
+                "host": session.host,
+                "session": session.name,
+                "timer_us": session.live_timer,
+                "streams": session.streams,
+                "clients": session.clients,
             })
         });
         let sessions: Vec<_> = sessions.collect();
         let text = serde_json::json!({ "sessions": sessions }).to_string();
         return format!("{text}\n").into_bytes();
     }
-    let line = |of: &Session| {
-        let url = url(of);
+    let line = |session: &Session| {
+        let url = url(session);
         format!(
             "{} (timer = {}, {} stream(s), {} client(s) connected)\n",
             visible(&url),
-            of.live_timer,
-            of.streams,
-            of.clients
+            session.live_timer,
+            session.streams,
+            session.clients
         )
     };
     sessions.iter().map(line).collect::<String>().into_bytes()

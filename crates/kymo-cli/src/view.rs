@@ -265,12 +265,15 @@ impl Files {
             return None;
         }
         let changed = now.changed_since(&self.state)?;
-        let databases = shown.iter().map(|of| match of {
+        let databases = shown.iter().map(|recording| match recording {
             AnyRecording::Rrd(database) => Some(AnyRecording::Rrd(database.clone())),
             _ => None,
         });
         let mut recordings = databases.collect::<Option<Vec<_>>>()?;
-        let places = shown.iter().enumerate().map(|(at, of)| (of.path(), at));
+        let places = shown
+            .iter()
+            .enumerate()
+            .map(|(at, recording)| (recording.path(), at));
         let places: HashMap<&Path, usize> = places.collect();
         // Each file is shown once.
         let is_one = places.len() == shown.len();
@@ -285,9 +288,9 @@ impl Files {
         if again.len() != changed.len() {
             return None;
         }
-        for of in again {
-            let at = *places.get(of.path())?;
-            recordings[at] = of;
+        for recording in again {
+            let at = *places.get(recording.path())?;
+            recordings[at] = recording;
         }
         self.opened(&self.input, recordings)
     }
@@ -368,7 +371,7 @@ impl Open for Files {
         if input
             .paths
             .iter()
-            .any(|of| std::fs::canonicalize(of).is_ok_and(|of| of == real))
+            .any(|path| std::fs::canonicalize(path).is_ok_and(|shown| shown == real))
         {
             return Err(format!("`{}` is shown already", path.display()));
         }
@@ -449,7 +452,7 @@ fn open_browser(address: &str, terminal: &Terminal) {
         // Without a display, there is none.
         _ if ["DISPLAY", "WAYLAND_DISPLAY"]
             .iter()
-            .all(|of| std::env::var_os(of).is_none()) =>
+            .all(|name| std::env::var_os(name).is_none()) =>
         {
             return;
         }

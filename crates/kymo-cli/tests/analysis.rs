@@ -176,13 +176,13 @@ fn results_depend_neither_on_threads_nor_on_the_byte_order() {
             "profile", "--enter", "3", "--exit", "4", "--key", "text", "--json",
         ],
     ] {
-        let of = |threads: &str, log: &str| {
+        let output_of = |threads: &str, log: &str| {
             let all = [args, &["--threads", threads, log]].concat();
             good(&all).replace(log, "LOG")
         };
-        let one = of("1", LOG);
-        assert_eq!(of("3", LOG), one, "{args:?}");
-        assert_eq!(of("2", LITTLE_LOG), one, "{args:?}");
+        let one = output_of("1", LOG);
+        assert_eq!(output_of("3", LOG), one, "{args:?}");
+        assert_eq!(output_of("2", LITTLE_LOG), one, "{args:?}");
     }
 }
 
@@ -205,13 +205,19 @@ fn several_recordings_are_one_time_line() {
         let found = json(&args);
         assert_eq!((&found["count"], &found["open"]), (&39.into(), &1.into()));
         let tracks = found["tracks"].as_array().expect("tracks");
-        let of = |track: &serde_json::Value| {
+        let figures_of = |track: &serde_json::Value| {
             let path = track["recording"].as_str().expect("a path").to_string();
             (path, track["count"].clone(), track["mean"].clone())
         };
         // The last state of the right one has no end.
-        assert_eq!(of(&tracks[0]), (right.to_string(), 19.into(), 7.0.into()));
-        assert_eq!(of(&tracks[1]), (left.to_string(), 20.into(), 3.0.into()));
+        assert_eq!(
+            figures_of(&tracks[0]),
+            (right.to_string(), 19.into(), 7.0.into())
+        );
+        assert_eq!(
+            figures_of(&tracks[1]),
+            (left.to_string(), 20.into(), 3.0.into())
+        );
     }
     // The same fields are the same track, in whatever recording; --per keeps them apart.
     let args = [
@@ -231,7 +237,7 @@ fn several_recordings_are_one_time_line() {
 
 #[test]
 fn latencies_pair_by_what_is_asked() {
-    let of = trace(
+    let made = trace(
         ["begin", "end", "other"],
         &[
             (0, 10, 1, "a"),
@@ -246,7 +252,7 @@ fn latencies_pair_by_what_is_asked() {
             (0, 99, 5, "a"),
         ],
     );
-    let path = of.path().to_str().unwrap();
+    let path = made.path().to_str().unwrap();
     let found = |pair_by: &str| {
         let args = [
             "latency",
@@ -383,7 +389,7 @@ fn what_is_wrong_is_reported() {
 
 #[test]
 fn a_clock_that_goes_back_is_damage_and_makes_no_negative_times() {
-    let of = trace(
+    let made = trace(
         ["begin", "end", "other"],
         &[
             (0, 50, 1, ""),
@@ -392,7 +398,7 @@ fn a_clock_that_goes_back_is_damage_and_makes_no_negative_times() {
             (1, 70, 1, ""),
         ],
     );
-    let path = of.path().to_str().unwrap();
+    let path = made.path().to_str().unwrap();
     for (args, count) in [
         (&["states", "--state-event", "*"][..], "count"),
         (&["latency", "--start", "begin", "--end", "end"], "pairs"),
@@ -443,7 +449,7 @@ fn tracks_of_several_recordings_are_distinguished() {
 #[test]
 fn names_with_control_characters_are_shown_harmlessly() {
     let who = "\x1b[2Jwho\n\u{9b}31m";
-    let of = trace(
+    let made = trace(
         ["be\\033[1mgin", "end", "other"],
         &[
             (0, 10, 1, who),
@@ -452,7 +458,7 @@ fn names_with_control_characters_are_shown_harmlessly() {
             (1, 31, 1, who),
         ],
     );
-    let path = of.path().to_str().unwrap();
+    let path = made.path().to_str().unwrap();
     for args in [
         &["states", "--state-event", "0", "--track", "who"][..],
         &[
@@ -485,7 +491,7 @@ fn names_with_control_characters_are_shown_harmlessly() {
 #[test]
 fn tables_fit_the_width() {
     let long = "x".repeat(300);
-    let of = trace(
+    let made = trace(
         ["begin", "end", "other"],
         &[
             (0, 10, 1, &long),
@@ -494,7 +500,7 @@ fn tables_fit_the_width() {
             (1, 31, 1, &long),
         ],
     );
-    let path = of.path().to_str().unwrap();
+    let path = made.path().to_str().unwrap();
     for args in [
         &["states", "--state-event", "begin", "--track", "who"][..],
         &[
@@ -565,14 +571,14 @@ fn recordings_say_what_begins_and_ends() {
 
     // With two threads at a time, and the time of those that are within others taken away.
     let found = json(&["profile", "--json", path]);
-    let of = |name: &str| {
+    let counts_of = |name: &str| {
         let keys = found["keys"].as_array().expect("a list");
         let key = keys.iter().find(|key| key["key"] == name);
         let key = key.expect("it is there");
         ["calls", "self", "total"].map(|count| key[count].as_u64().expect("a number"))
     };
-    assert_eq!(of("load"), [3, 13_000, 13_000]);
-    assert_eq!(of("outer"), [2, 6_000, 9_000]);
+    assert_eq!(counts_of("load"), [3, 13_000, 13_000]);
+    assert_eq!(counts_of("outer"), [2, 6_000, 9_000]);
     assert_eq!(
         (&found["span"], &found["unmatched_exits"]),
         (&16_000.into(), &1.into())
@@ -608,15 +614,15 @@ fn states_of_groups_come_in_the_order_that_is_asked_for() {
         ];
         let report = json(&[&states[..], &[sort, TRACE]].concat());
         let groups = report["groups"].as_array().expect("groups").iter();
-        let number = |of: &serde_json::Value, key: &str| of[key].as_f64().expect("a number");
+        let number = |value: &serde_json::Value, key: &str| value[key].as_f64().expect("a number");
         groups
-            .map(|of| {
-                let name = of["name"].as_str().or(of["by"]["name"].as_str());
+            .map(|group| {
+                let name = group["name"].as_str().or(group["by"]["name"].as_str());
                 (
                     name.expect("a name").to_owned(),
-                    number(of, "total"),
-                    number(of, "count"),
-                    number(of, "mean"),
+                    number(group, "total"),
+                    number(group, "count"),
+                    number(group, "mean"),
                 )
             })
             .collect()

@@ -163,7 +163,7 @@ fn a_loss_is_shown_and_fails_only_where_that_is_asked_for() {
             assert!(
                 ["38,574", "38574", "discarded 15212 events"]
                     .iter()
-                    .any(|of| reported.contains(of)),
+                    .any(|part| reported.contains(part)),
                 "{command:?}: {reported}"
             );
         }

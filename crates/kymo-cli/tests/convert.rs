@@ -260,7 +260,7 @@ fn logs_are_copied_and_written() {
         "track == 1",
     ]);
     let chosen = ["--format", "json", "--where", "track == 1"];
-    let of = |path: &str| {
+    let events_of = |path: &str| {
         let lines = good(&[&["print", path], &chosen[..]].concat());
         let lines = String::from_utf8(lines).expect("UTF-8").replace(path, "");
         let lines = lines.lines().map(|line| {
@@ -271,7 +271,7 @@ fn logs_are_copied_and_written() {
         });
         lines.collect::<Vec<_>>()
     };
-    assert!(of(&copy) == of(&other) && of(&copy).len() > 100);
+    assert!(events_of(&copy) == events_of(&other) && events_of(&copy).len() > 100);
 }
 
 #[test]

@@ -89,8 +89,8 @@ fn fields_of_traces_are_arguments_and_the_rest_one_text() {
     assert_eq!(reported, "");
     insta::assert_snapshot!(shown(&dir, "t.elog")[..9].join("\n"));
     // Every event is there, at its time.
-    let times = |of: &str| {
-        let (code, lines, _) = kymo_in(dir.path(), &["print", "--format", "json", of]);
+    let times = |path: &str| {
+        let (code, lines, _) = kymo_in(dir.path(), &["print", "--format", "json", path]);
         assert_eq!(code, 0);
         let time = |line: &str| line.split(',').next().map(str::to_string);
         lines.lines().map(time).collect::<Vec<_>>()

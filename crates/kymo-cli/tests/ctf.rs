@@ -129,8 +129,8 @@ fn stats_and_faults_are_the_same_with_a_summary() {
     let number = |args: &[&str]| -> Option<u64> {
         let (_, out, _) = run(args);
         let value: Value = serde_json::from_str(&out).expect("JSON");
-        let of = value.pointer("/recordings/0").unwrap_or(&value);
-        of.get("events").and_then(Value::as_u64)
+        let recording = value.pointer("/recordings/0").unwrap_or(&value);
+        recording.get("events").and_then(Value::as_u64)
     };
     let cached = ["info", "--json", "--cache", text(&cache)];
     assert_eq!(number(&cached), None, "there is no summary");
@@ -292,8 +292,8 @@ fn several_traces_become_one_or_stay_apart() {
 fn stream_numbers(path: &Path) -> Vec<(u64, u64)> {
     let output = kymo(&["print", "--format", "details", text(path)]);
     let shown = String::from_utf8(output.stdout).expect("UTF-8");
-    let number = |line: &str, of: &str| {
-        let rest = line.split(of).nth(1).expect("a number");
+    let number = |line: &str, label: &str| {
+        let rest = line.split(label).nth(1).expect("a number");
         let digits = rest.split(|c: char| !c.is_ascii_digit()).next();
         digits
             .and_then(|digits| digits.parse().ok())
@@ -992,8 +992,8 @@ fn indexes_are_written_as_afterwards() {
         convert(&with, &["--index"]);
         convert(&without, &[]);
         good(&["index", text(&without)]);
-        let indexes = |of: &Path| {
-            let files = fs::read_dir(of.join("index")).expect("indexes");
+        let indexes = |trace: &Path| {
+            let files = fs::read_dir(trace.join("index")).expect("indexes");
             let mut files: Vec<_> = files
                 .map(|file| file.expect("a file").path())
                 .map(|path| {

@@ -82,14 +82,21 @@ fn info_reports_identities_clocks_and_attributes() {
     let home = ctf2();
     insta::assert_snapshot!(good(home.path(), &["info", "--schema", "t"]));
     let info = parsed(home.path(), &["info", "--json", "t"]);
-    let of = &info["recordings"][0];
+    let recording = &info["recordings"][0];
     assert_eq!(
-        [&of["namespace"], &of["trace_name"], &of["uid"]],
+        [
+            &recording["namespace"],
+            &recording["trace_name"],
+            &recording["uid"]
+        ],
         ["example.org,2026", "drum", "one"]
     );
-    assert_eq!(of["attributes"]["example.org,2026"]["room"], "a \"b\"  c");
     assert_eq!(
-        of["clocks"][0],
+        recording["attributes"]["example.org,2026"]["room"],
+        "a \"b\"  c"
+    );
+    assert_eq!(
+        recording["clocks"][0],
         json!({
             "namespace": "example.org,2026", "name": "mono", "uid": "boot 7",
             "description": "the clock", "frequency": 1000, "offset_seconds": 0,
@@ -98,13 +105,13 @@ fn info_reports_identities_clocks_and_attributes() {
         })
     );
     assert_eq!(
-        of["stream_classes"],
+        recording["stream_classes"],
         json!([{
             "stream_class": 0, "namespace": "example.org,2026", "name": "main", "uid": "s",
             "clock": "mono", "event_classes": 1, "attributes": {"example.org,2026": null},
         }])
     );
-    let class = &of["event_classes"][0];
+    let class = &recording["event_classes"][0];
     assert_eq!(class["namespace"], "example.org,2026");
     assert_eq!(class["uid"], "e");
     assert_eq!(class["log_level"], 4);
@@ -120,12 +127,12 @@ fn info_reports_sections_of_the_draft_of_2010() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     insta::assert_snapshot!(good(&examples, &["info", "rfc-small"]));
     let info = parsed(&examples, &["info", "--json", "rfc-small"]);
-    let of = &info["recordings"][0];
-    assert_eq!(of["version"], "1.1");
-    let sections = of["stream_classes"].as_array().expect("a list");
+    let recording = &info["recordings"][0];
+    assert_eq!(recording["version"], "1.1");
+    let sections = recording["stream_classes"].as_array().expect("a list");
     let names: Vec<_> = sections.iter().map(|section| &section["name"]).collect();
     assert_eq!(names, ["kernel", "network"]);
-    assert!(of["session"].is_u64());
+    assert!(recording["session"].is_u64());
 }
 
 #[test]

@@ -102,19 +102,19 @@ fn elog(events: u64) -> Vec<u8> {
 #[test]
 fn event_logs_are_followed() {
     let directory = TempDir::new().unwrap();
-    for (name, of) in [
+    for (name, log_of) in [
         ("a.cpel", cpel as fn(u32) -> Vec<u8>),
         ("a.elog", |events| elog(events.into())),
     ] {
         let path = directory.path().join(name);
-        fs::write(&path, of(3)).unwrap();
+        fs::write(&path, log_of(3)).unwrap();
         let mut following = Following::new(&["--no-delta", text(&path)], 9);
         let mut followed = following.next(3);
-        replace(&path, &of(5));
+        replace(&path, &log_of(5));
         followed.extend(following.next(2));
-        fs::write(&path, of(8)).unwrap();
+        fs::write(&path, log_of(8)).unwrap();
         followed.extend(following.next(3));
-        replace(&path, &of(9));
+        replace(&path, &log_of(9));
         followed.extend(following.end());
         assert_eq!(followed, printed(&["--no-delta", text(&path)]), "{name}");
     }

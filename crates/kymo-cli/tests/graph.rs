@@ -213,7 +213,7 @@ fn an_index_gives_the_same_counts() {
     let total = |page: &str| {
         let rates = page.split("\"y\":[").skip(1);
         rates
-            .filter(|of| of.starts_with(|c: char| c.is_ascii_digit()))
+            .filter(|rate| rate.starts_with(|c: char| c.is_ascii_digit()))
             .count()
     };
     assert_eq!(total(&read), total(&known));

@@ -58,8 +58,11 @@ fn text_of(text: &str, size: usize) -> Vec<u8> {
     bytes
 }
 
-fn numbers(of: &[u32]) -> Vec<u8> {
-    of.iter().flat_map(|number| number.to_be_bytes()).collect()
+fn numbers(words: &[u32]) -> Vec<u8> {
+    words
+        .iter()
+        .flat_map(|number| number.to_be_bytes())
+        .collect()
 }
 
 /// Answers a viewer until it is gone.

@@ -305,7 +305,10 @@ fn what_has_come_is_read_before_the_end() {
     assert!(read(&output, "metadata") == read(&example(), "metadata"));
     let whole = files(&example());
     for (name, came) in files(&output) {
-        let (_, bytes) = whole.iter().find(|(of, _)| *of == name).expect("a name");
+        let (_, bytes) = whole
+            .iter()
+            .find(|(file, _)| *file == name)
+            .expect("a name");
         assert!(bytes.starts_with(&came), "{name}");
     }
     assert!(size("r_0") + size("r_1") < 2 * 61_440);

@@ -577,7 +577,7 @@ fn databases_are_found_in_directories() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|of| &of["path"])
+        .map(|recording| &recording["path"])
         .collect();
     assert_eq!(paths, ["./hw.rrd", "./tiny.rrd", "./a/b/fresh.rrd"]);
     let (code, _, err) = folder.run(&["print", "a/text.rrd"]);

@@ -36,8 +36,8 @@ fn shown(paths: &[&Path]) -> Vec<String> {
 }
 
 /// A copy of some streams of an example's trace.
-fn part(of: &str, streams: &[&str], to: &Path) {
-    let from = example(of);
+fn part(source: &str, streams: &[&str], to: &Path) {
+    let from = example(source);
     fs::create_dir_all(to).expect("a directory");
     for name in [&["metadata"], streams].concat() {
         fs::copy(from.join(name), to.join(name)).expect("copied");
@@ -216,8 +216,8 @@ fn with_equal_times(at: &Path, uuid: Option<&str>, tag: u8) {
     };
     // In the metadata the second class is first.
     let metadata = metadata(uuid, "u8 stream_id;", &(stream(1) + &stream(0)));
-    let of = |id: u8| [id, 72, 72, 0, 1, tag, 0, 2, tag];
-    write(at, &metadata, &[("a", &of(1)), ("b", &of(0))]);
+    let uuid = |id: u8| [id, 72, 72, 0, 1, tag, 0, 2, tag];
+    write(at, &metadata, &[("a", &uuid(1)), ("b", &uuid(0))]);
 }
 
 #[test]

@@ -118,36 +118,36 @@ fn trace(path: &Path) {
         TraceWriter::create(path, &class, TraceOptions { index: true }).expect("created");
     let options = StreamOptions::default();
     let mut stream = writer.stream(0, "channel0_0", options).expect("a stream");
-    let mut of = Process {
+    let mut process = Process {
         writer: &writer,
         stream: &mut stream,
         now: 1_790_000_000_000_000_000,
     };
-    of.here(1, MEASURE, &[]);
-    of.event("lttng_ust_statedump:start", 1, 0, |_| {});
-    of.mapped("lttng_ust_statedump:bin_info", 1, BASE, "/lib/../shape.so");
-    of.build_id(1, &BUILD_ID);
-    of.here(1, MEASURE, &[AREA, MEASURE, KERNEL + 8]);
-    of.mapped("lttng_ust_statedump:bin_info", 2, BASE, "/shape.so");
-    of.build_id(2, b"other");
-    of.here(2, MEASURE, &[]);
-    of.here(3, MEASURE, &[]);
-    of.call("entry", MEASURE);
-    of.call("entry", AREA);
-    of.call("exit", AREA);
-    of.call("exit", MEASURE);
-    of.event("lttng_ust_lib:unload", 1, 0, |fields| {
+    process.here(1, MEASURE, &[]);
+    process.event("lttng_ust_statedump:start", 1, 0, |_| {});
+    process.mapped("lttng_ust_statedump:bin_info", 1, BASE, "/lib/../shape.so");
+    process.build_id(1, &BUILD_ID);
+    process.here(1, MEASURE, &[AREA, MEASURE, KERNEL + 8]);
+    process.mapped("lttng_ust_statedump:bin_info", 2, BASE, "/shape.so");
+    process.build_id(2, b"other");
+    process.here(2, MEASURE, &[]);
+    process.here(3, MEASURE, &[]);
+    process.call("entry", MEASURE);
+    process.call("entry", AREA);
+    process.call("exit", AREA);
+    process.call("exit", MEASURE);
+    process.event("lttng_ust_lib:unload", 1, 0, |fields| {
         fields.uint(BASE);
     });
-    of.mapped(
+    process.mapped(
         "lttng_ust_lib:load",
         1,
         BASE + 0x1_0000,
         "/shape.stripped.so",
     );
-    of.here(1, AREA + 0x1_0000, &[AREA + 0x1_0000, MEASURE + 0x1_0000]);
-    of.event("lttng_ust_statedump:start", 1, 0, |_| {});
-    of.here(1, AREA + 0x1_0000, &[]);
+    process.here(1, AREA + 0x1_0000, &[AREA + 0x1_0000, MEASURE + 0x1_0000]);
+    process.event("lttng_ust_statedump:start", 1, 0, |_| {});
+    process.here(1, AREA + 0x1_0000, &[]);
     stream.finish().expect("finished");
 }
 

@@ -238,17 +238,20 @@ mod with_tables {
             &["--event=demo:ints", "--end=2026-11-21T09:04:23.077Z"],
             &["--begin=2030-01-01"],
         ] {
-            let printed = |path: &str| {
-                let mut words = vec!["print"];
-                let offset = format!("--offset={path}=1s");
-                words.extend(options.iter().map(|of| match of.starts_with("--offset=") {
-                    true => &*offset,
-                    false => of,
-                }));
-                words.push(path);
-                let (code, text, errors) = run(&words);
-                (code, text, errors.replace(path, "PATH"))
-            };
+            let printed =
+                |path: &str| {
+                    let mut words = vec!["print"];
+                    let offset = format!("--offset={path}=1s");
+                    words.extend(options.iter().map(
+                        |option| match option.starts_with("--offset=") {
+                            true => &*offset,
+                            false => option,
+                        },
+                    ));
+                    words.push(path);
+                    let (code, text, errors) = run(&words);
+                    (code, text, errors.replace(path, "PATH"))
+                };
             let of_trace = printed(input);
             assert_eq!(of_trace.0, 0, "{options:?}: {}", of_trace.2);
             assert_eq!(printed("tables.parquet"), of_trace, "{options:?}");

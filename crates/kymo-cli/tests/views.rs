@@ -44,10 +44,10 @@ fn groups(report: &Value, by: &[&str]) -> BTreeMap<Vec<String>, Sum> {
     for group in report["groups"].as_array().expect("groups") {
         let number = |key: &str| group[key].as_u64().expect("a number");
         let key = by.iter().map(|by| text(&group["by"][by])).collect();
-        let of = sums.entry(key).or_default();
-        of.count += number("count");
-        of.total += number("total");
-        of.max = of.max.max(number("max"));
+        let sums = sums.entry(key).or_default();
+        sums.count += number("count");
+        sums.total += number("total");
+        sums.max = sums.max.max(number("max"));
     }
     sums
 }
@@ -69,27 +69,27 @@ fn check(seed: u64) {
     let directory = tempfile::tempdir().expect("a directory");
     let trace = directory.path().join("kernel");
     let truth: Truth = kernel::trace(&trace, seed, 6000);
-    let of = |args: &[&str], by: &[&str]| {
+    let groups_of = |args: &[&str], by: &[&str]| {
         let args = [args, &["--json"]].concat();
         groups(&json(&args, &trace), by)
     };
     assert_eq!(
-        of(&["latency", "syscalls"], &["name"]),
+        groups_of(&["latency", "syscalls"], &["name"]),
         expected(&truth.calls),
         "seed {seed}"
     );
     assert_eq!(
-        of(&["latency", "sched"], &["tid"]),
+        groups_of(&["latency", "sched"], &["tid"]),
         expected(&truth.wakeups),
         "seed {seed}"
     );
     assert_eq!(
-        of(&["latency", "irqs"], &["irq"]),
+        groups_of(&["latency", "irqs"], &["irq"]),
         expected(&truth.irqs),
         "seed {seed}"
     );
     assert_eq!(
-        of(&["latency", "disk"], &["dev"]),
+        groups_of(&["latency", "disk"], &["dev"]),
         expected(&truth.disk),
         "seed {seed}"
     );
@@ -98,17 +98,17 @@ fn check(seed: u64) {
         .iter()
         .filter(|(name, _)| ["read", "write", "openat"].contains(&name.as_str()));
     assert_eq!(
-        of(&["latency", "io"], &["name"]),
+        groups_of(&["latency", "io"], &["name"]),
         expected(io),
         "seed {seed}"
     );
-    let futexes: Vec<Sum> = of(&["latency", "futex"], &["uaddr"])
+    let futexes: Vec<Sum> = groups_of(&["latency", "futex"], &["uaddr"])
         .into_values()
         .collect();
     assert_eq!(futexes, [truth.calls["futex"]], "seed {seed}");
-    let states = of(&["states", "threads"], &["prev_tid", "state"]);
+    let states = groups_of(&["states", "threads"], &["prev_tid", "state"]);
     assert_eq!(states, pairs(&truth.states), "seed {seed}");
-    let cpus = of(&["states", "cpus"], &["cpu_id", "next_tid"]);
+    let cpus = groups_of(&["states", "cpus"], &["cpu_id", "next_tid"]);
     assert_eq!(cpus, pairs(&truth.cpus), "seed {seed}");
 
     // The critical path has no gaps, and each of its pieces is what its thread did then.
@@ -128,7 +128,7 @@ fn check(seed: u64) {
         let did = truth.timeline[&thread].iter();
         let is_so = did
             .clone()
-            .any(|of| of.0 <= begin && end <= of.1 && of.2 == state);
+            .any(|interval| interval.0 <= begin && end <= interval.1 && interval.2 == state);
         assert!(is_so, "seed {seed}: {piece}");
         others += u32::from(thread != FIRST_TID);
         at = end;
@@ -234,8 +234,8 @@ fn single_durations_and_series_add_up() {
         assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
         out
     };
-    let total: u64 = truth.calls.values().map(|of| of.total).sum();
-    let count: u64 = truth.calls.values().map(|of| of.count).sum();
+    let total: u64 = truth.calls.values().map(|call| call.total).sum();
+    let count: u64 = truth.calls.values().map(|call| call.count).sum();
     let column = |text: &str, name: &str| -> Vec<u64> {
         let mut lines = text.lines();
         let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
@@ -334,7 +334,7 @@ fn whole_slices_have_keys_and_what_is_not_shown_counts() {
     assert_eq!(keys.len(), 3);
     assert!(
         keys.iter()
-            .all(|of| of["calls"] == 3 && of["self"] == 15_000),
+            .all(|node| node["calls"] == 3 && node["self"] == 15_000),
         "{keys:?}"
     );
     for command in [

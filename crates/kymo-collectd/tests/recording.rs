@@ -57,10 +57,10 @@ impl Visitor for Texts {
 }
 
 /// Times, ticks, texts and numbers of values of a stream.
-fn entries(of: &Recording, stream: usize) -> Vec<(i64, u64, Vec<String>, usize)> {
+fn entries(recording: &Recording, stream: usize) -> Vec<(i64, u64, Vec<String>, usize)> {
     let mut entries = Vec::new();
-    for chunk in of.chunks(stream) {
-        let mut cursor = of.cursor(&chunk);
+    for chunk in recording.chunks(stream) {
+        let mut cursor = recording.cursor(&chunk);
         let mut last_bit = 0;
         while let Some(event) = cursor.next_event().unwrap() {
             let mut texts = Texts::default();
@@ -82,18 +82,22 @@ fn a_capture_is_in_the_order_of_time() {
     // The later ones first.
     let names = [3, 2, 1, 0].map(|number| format!("encrypted-000{number}.bin"));
     let bytes = pcap(&names.map(|name| packet(&name)));
-    let of = open(&bytes, keys());
+    let recording = open(&bytes, keys());
     assert_eq!(
-        (of.format().name, of.format().version),
+        (recording.format().name, recording.format().version),
         ("collectd", "pcap")
     );
     assert_eq!(
-        (of.name(), of.datagrams(), of.messages()),
+        (
+            recording.name(),
+            recording.datagrams(),
+            recording.messages()
+        ),
         (Some("file"), 4, 1)
     );
-    assert!(of.faults().is_empty());
-    let lists = entries(&of, VALUES);
-    assert_eq!(lists.len() as u64, of.lists());
+    assert!(recording.faults().is_empty());
+    let lists = entries(&recording, VALUES);
+    assert_eq!(lists.len() as u64, recording.lists());
     assert!(lists.is_sorted_by_key(|list| list.1));
     assert_eq!(lists[0].1, 1_927_637_038_649_001_053);
     assert_eq!(lists[0].0, 1_795_251_889_758_744_326);
@@ -103,7 +107,7 @@ fn a_capture_is_in_the_order_of_time() {
         .find(|list| list.2[0].ends_with("/load"))
         .unwrap();
     assert_eq!(load.3, 3);
-    let messages = entries(&of, MESSAGES);
+    let messages = entries(&recording, MESSAGES);
     let expected = ["WARNING", "host.example/exec/", "note number 0", "encrypt"];
     assert_eq!(messages[0].2, expected);
 }
@@ -112,14 +116,14 @@ fn a_capture_is_in_the_order_of_time() {
 fn shifts_move_times_and_not_ticks() {
     let datagram = packet("plain-0000.bin");
     let [before, after] = [0, -1_500_000_001].map(|offset| {
-        let mut of = open(&datagram, None);
+        let mut recording = open(&datagram, None);
         let shift = Shift {
             nanos: offset,
             from_unix_epoch: false,
         };
-        of.shift(shift).unwrap();
-        assert_eq!(of.format().version, "datagram");
-        entries(&of, VALUES).swap_remove(0)
+        recording.shift(shift).unwrap();
+        assert_eq!(recording.format().version, "datagram");
+        entries(&recording, VALUES).swap_remove(0)
     });
     assert_eq!(after.0, before.0 - 1_500_000_001);
     assert_eq!(after.1, before.1);
@@ -134,21 +138,29 @@ fn what_cannot_be_verified_is_reported() {
         "encrypted-0001.bin",
     ];
     let bytes = pcap(&names.map(packet));
-    let of = open(&bytes, None);
-    assert_eq!(of.lists(), 52);
-    assert_eq!(of.notes().len(), 1);
-    assert!(of.notes()[0].starts_with("1 signatures were not verified"));
-    let [fault] = of.faults() else {
-        panic!("{:?}", of.faults());
+    let recording = open(&bytes, None);
+    assert_eq!(recording.lists(), 52);
+    assert_eq!(recording.notes().len(), 1);
+    assert!(recording.notes()[0].starts_with("1 signatures were not verified"));
+    let [fault] = recording.faults() else {
+        panic!("{:?}", recording.faults());
     };
     assert_eq!((fault.code, fault.packet), (FaultCode::Datagram, Some(2)));
     assert!(fault.message.starts_with("2 encrypted parts"), "{fault}");
     // The security is what could be verified.
-    assert!(entries(&of, VALUES).iter().all(|list| list.2[1] == "none"));
+    assert!(
+        entries(&recording, VALUES)
+            .iter()
+            .all(|list| list.2[1] == "none")
+    );
 
     let other = Keys::parse(b"alice: another\n").unwrap();
-    let of = open(&bytes, Some(other));
-    let faults: Vec<_> = of.faults().iter().map(|fault| fault.to_string()).collect();
+    let recording = open(&bytes, Some(other));
+    let faults: Vec<_> = recording
+        .faults()
+        .iter()
+        .map(|fault| fault.to_string())
+        .collect();
     assert_eq!(faults.len(), 3);
     assert!(faults[0].contains("wrong-signature: it was not signed with the password of `alice`"));
     assert!(faults[1].contains("unknown-user: no user `bob` is known"));
@@ -158,21 +170,25 @@ fn what_cannot_be_verified_is_reported() {
 fn damage_has_its_place() {
     let datagram = packet("plain-0000.bin");
     let cut = &datagram[..datagram.len() - 1];
-    let of = open(cut, None);
-    assert_eq!((of.lists(), of.faults().len()), (25, 1));
-    assert_eq!(of.faults()[0].code, FaultCode::Truncated);
+    let recording = open(cut, None);
+    assert_eq!((recording.lists(), recording.faults().len()), (25, 1));
+    assert_eq!(recording.faults()[0].code, FaultCode::Truncated);
     // In a capture, behind its header, that of the packet, those of IP and UDP.
     let in_capture = open(&pcap(&[cut.to_vec()]), None);
-    let [of, in_capture] = [of, in_capture].map(|of| of.faults()[0].offset);
-    assert_eq!(in_capture, of + 24 + 16 + 28);
+    let [plain, in_capture] = [recording, in_capture].map(|recording| recording.faults()[0].offset);
+    assert_eq!(in_capture, plain + 24 + 16 + 28);
 }
 
 #[test]
 fn faults_without_end_are_counted() {
     let bytes = pcap(&vec![vec![0xff; 3]; 1500]);
-    let of = open(&bytes, None);
-    assert_eq!(of.faults().len(), 1001);
-    assert!(of.faults()[1000].message.starts_with("500 more faults"));
+    let recording = open(&bytes, None);
+    assert_eq!(recording.faults().len(), 1001);
+    assert!(
+        recording.faults()[1000]
+            .message
+            .starts_with("500 more faults")
+    );
 }
 
 #[test]

@@ -46,10 +46,10 @@ fn packet(datagram: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn times(of: &Recording) -> Vec<i64> {
+fn times(recording: &Recording) -> Vec<i64> {
     let mut times = Vec::new();
-    for chunk in of.chunks(0) {
-        let mut cursor = of.cursor(&chunk);
+    for chunk in recording.chunks(0) {
+        let mut cursor = recording.cursor(&chunk);
         let mut of_chunk = Vec::new();
         while let Some(event) = cursor.next_event().unwrap() {
             of_chunk.push(event.timestamp().unwrap());
@@ -71,10 +71,10 @@ fn packets_that_are_appended_are_read_and_what_was_there_stays() {
     let third = packet(&datagram("c", 15));
     bytes.extend(&third[..third.len() / 2]);
     std::fs::write(&path, &bytes).unwrap();
-    let mut of = Recording::open(&path, &Options::default()).unwrap();
-    assert_eq!(times(&of), [10, 20]);
-    assert_eq!(of.faults()[0].code, FaultCode::Truncated);
-    assert!(of.refresh().unwrap().is_empty());
+    let mut recording = Recording::open(&path, &Options::default()).unwrap();
+    assert_eq!(times(&recording), [10, 20]);
+    assert_eq!(recording.faults()[0].code, FaultCode::Truncated);
+    assert!(recording.refresh().unwrap().is_empty());
     bytes.extend(&third[third.len() / 2..]);
     bytes.extend(packet(&datagram("a", 30)));
     std::fs::write(&path, &bytes).unwrap();
@@ -82,19 +82,22 @@ fn packets_that_are_appended_are_read_and_what_was_there_stays() {
         chunk: 0,
         number: 2,
     };
-    let refreshed = of.refresh().unwrap();
+    let refreshed = recording.refresh().unwrap();
     assert_eq!(refreshed.changes.len(), 1);
     assert_eq!(refreshed.changes[0].change, Change::Appended { from });
-    assert_eq!(times(&of), [10, 20, 15, 30]);
-    assert!(of.faults().is_empty());
-    assert_eq!((of.datagrams(), of.size()), (4, bytes.len() as u64));
+    assert_eq!(times(&recording), [10, 20, 15, 30]);
+    assert!(recording.faults().is_empty());
+    assert_eq!(
+        (recording.datagrams(), recording.size()),
+        (4, bytes.len() as u64)
+    );
     // Another file at the same path.
     std::fs::write(&path, [header(), packet(&datagram("z", 5))].concat()).unwrap();
     let from = RowPlace::default();
-    let refreshed = of.refresh().unwrap();
+    let refreshed = recording.refresh().unwrap();
     assert_eq!(refreshed.changes[0].change, Change::Replaced { from });
-    assert_eq!(times(&of), [5]);
+    assert_eq!(times(&recording), [5]);
     std::fs::remove_file(Path::new(&path)).unwrap();
-    assert!(of.refresh().is_err());
-    assert_eq!(times(&of), [5]);
+    assert!(recording.refresh().is_err());
+    assert_eq!(times(&recording), [5]);
 }

@@ -73,8 +73,9 @@ impl KeyFile {
 fn is_public(file: &std::fs::File) -> bool {
     use std::os::unix::fs::PermissionsExt;
 
-    let of = file.metadata().ok();
-    of.is_some_and(|of| of.is_file() && of.permissions().mode() & 0o006 != 0)
+    let metadata = file.metadata().ok();
+    metadata
+        .is_some_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o006 != 0)
 }
 
 /// Permissions of other systems are not known here.

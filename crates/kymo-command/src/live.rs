@@ -142,8 +142,11 @@ impl Live {
                     named.clone_from(&below);
                 }
             };
-            replaced.align.iter_mut().for_each(|(of, _)| rename(of));
-            replaced.offset.iter_mut().for_each(|(of, _)| rename(of));
+            replaced.align.iter_mut().for_each(|(path, _)| rename(path));
+            replaced
+                .offset
+                .iter_mut()
+                .for_each(|(path, _)| rename(path));
             replaced.paths[place].clone_from(&below);
             sources.push(Source {
                 url,
@@ -221,7 +224,7 @@ impl Live {
         if let Some(source) = self
             .sources
             .iter()
-            .find(|of| path.starts_with(&of.directory))
+            .find(|source| path.starts_with(&source.directory))
         {
             source.reader.consumed(bytes, freed);
         }
@@ -250,8 +253,8 @@ impl Live {
 
     /// Calls recordings what they were asked for by, and not by where they are stored.
     pub fn rename(&self, recordings: &mut [AnyRecording]) {
-        for of in recordings {
-            let AnyRecording::Ctf(trace) = of else {
+        for recording in recordings {
+            let AnyRecording::Ctf(trace) = recording else {
                 continue;
             };
             let place = |stored: &Path| {
@@ -341,7 +344,7 @@ impl Live {
             let statuses = self.wait(terminal, &mut outcome);
             let is_over = self.is_stopped() || statuses.iter().all(|status| status.is_ended);
             if opened_with(&self.input, asked, Known::default(), Hint::default())
-                .is_ok_and(|of| !of.recordings.is_empty())
+                .is_ok_and(|opened| !opened.recordings.is_empty())
             {
                 return Ok(outcome);
             }
@@ -405,8 +408,11 @@ impl Growing {
         if is_over {
             self.live.detach(terminal, &mut self.outcome);
         }
-        let count = |of: fn(&Status) -> u64| statuses.iter().map(of).sum::<u64>();
-        let (packets, metadata) = (count(|of| of.packets), count(|of| of.metadata));
+        let count = |figure: fn(&Status) -> u64| statuses.iter().map(figure).sum::<u64>();
+        let (packets, metadata) = (
+            count(|status| status.packets),
+            count(|status| status.metadata),
+        );
         let is_new = packets != self.packets || metadata != self.metadata;
         let mut has_changed = false;
         if is_new || self.is_unsure || is_over {
@@ -416,9 +422,9 @@ impl Growing {
                 self.is_unsure = !changes.errors.is_empty();
                 has_changed = !changes.is_empty();
                 for (recording, refreshed) in changes.recordings.iter().enumerate() {
-                    for of in &refreshed.changes {
-                        if matches!(of.change, kymo_model::Change::Replaced { .. }) {
-                            restart(recording, of.stream);
+                    for changed in &refreshed.changes {
+                        if matches!(changed.change, kymo_model::Change::Replaced { .. }) {
+                            restart(recording, changed.stream);
                         }
                     }
                 }
@@ -486,7 +492,7 @@ impl Growing {
             let Some(trace) = traces.iter().find(is_of) else {
                 continue;
             };
-            let clocks = trace.streams().iter().map(|of| of.clock.as_ref());
+            let clocks = trace.streams().iter().map(|stream| stream.clock.as_ref());
             let of_streams = clocks.flatten().next();
             let clock = of_streams.or_else(|| trace.class().clocks.first());
             let time = stream.frontier.map(|ticks| clock?.timestamp(ticks));

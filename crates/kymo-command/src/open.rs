@@ -491,7 +491,9 @@ impl Wanted {
             return;
         }
         terminal.warning(format_args!("no event matched {}", set.join(" and ")));
-        let path = recordings.first().map(|of| of.path().display().to_string());
+        let path = recordings
+            .first()
+            .map(|recording| recording.path().display().to_string());
         let path = path.unwrap_or_default();
         terminal.hint(match has_times {
             true => format!("`kymo info {path}` shows when the recording begins and ends"),
@@ -542,9 +544,9 @@ pub fn threads(work: &Work) -> usize {
 
 /// The size of all chunks, in bytes.
 pub fn total_bytes(recordings: &[AnyRecording]) -> u64 {
-    let chunks = |of: &AnyRecording| -> u64 {
-        (0..of.streams().len())
-            .flat_map(|stream| of.chunks(stream))
+    let chunks = |recording: &AnyRecording| -> u64 {
+        (0..recording.streams().len())
+            .flat_map(|stream| recording.chunks(stream))
             .map(|chunk| chunk.bytes)
             .sum()
     };

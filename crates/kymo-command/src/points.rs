@@ -29,10 +29,10 @@ impl PointFile {
         if headers.is_empty() {
             texts.push((text, 0));
         }
-        let of = Self { texts };
-        match of.add_to(&mut PointDefinitions::default()) {
+        let points = Self { texts };
+        match points.add_to(&mut PointDefinitions::default()) {
             0 => Err("expected a header with events: `#define NAME 123 /* name: %d */`".to_owned()),
-            _ => Ok(of),
+            _ => Ok(points),
         }
     }
 

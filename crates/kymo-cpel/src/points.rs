@@ -154,7 +154,7 @@ mod tests {
         let events: Vec<_> = points
             .events()
             .iter()
-            .map(|of| (of.code, &*of.name, &*of.datum))
+            .map(|event| (event.code, &*event.name, &*event.datum))
             .collect();
         assert_eq!(
             events,

@@ -118,11 +118,11 @@ impl Visitor for Fields {
     }
 }
 
-fn events<R: kymo_model::Recording>(of: &R) -> Vec<String> {
+fn events<R: kymo_model::Recording>(recording: &R) -> Vec<String> {
     let mut events = Vec::new();
-    for stream in 0..of.streams().len() {
-        for chunk in of.chunks(stream) {
-            let mut cursor = of.cursor(&chunk);
+    for stream in 0..recording.streams().len() {
+        for chunk in recording.chunks(stream) {
+            let mut cursor = recording.cursor(&chunk);
             while let Some(event) = cursor.next_event().unwrap() {
                 let time = event.timestamp().map_or(-1, |time| time.as_nanos());
                 let name = event.class().name.as_deref().unwrap();
@@ -144,11 +144,11 @@ fn open(bytes: &[u8]) -> Recording {
 fn all_kinds_of_arguments() {
     let bytes = sample().to_bytes();
     assert_eq!(probe(&bytes), Some(Likeness::Whole(Kind::Elog)));
-    let of = open(&bytes);
-    assert_eq!(of.faults(), []);
-    assert_eq!((of.name(), of.events()), (Some("log"), 6));
+    let recording = open(&bytes);
+    assert_eq!(recording.faults(), []);
+    assert_eq!((recording.name(), recording.events()), (Some("log"), 6));
     assert_eq!(
-        events(&of),
+        events(&recording),
         [
             "1454621020500000000 rx 1 `worker b` -1 9 `rx(-1): 9`",
             "1454621020500000001 wide 2 `worker a` -2 4660 +7 `wide -2 1234 7`",
@@ -158,19 +158,19 @@ fn all_kinds_of_arguments() {
             "1454621021500000000 %s alone 2 `worker a` `one` `one alone`",
         ]
     );
-    let chunk = of.chunk(0, 0).unwrap();
+    let chunk = recording.chunk(0, 0).unwrap();
     let time = |time: Option<kymo_time::Timestamp>| time.unwrap().as_nanos();
     assert_eq!(time(chunk.begin_time), 1_454_621_020_500_000_000);
     assert_eq!(time(chunk.end_time), 1_454_621_021_500_000_000);
-    assert_eq!((of.chunk_count(0), of.chunk(0, 1)), (1, None));
+    assert_eq!((recording.chunk_count(0), recording.chunk(0, 1)), (1, None));
 }
 
 #[test]
 fn later_files_count_from_2017() {
     let mut sample = sample();
     sample.begin = 1_000_000_000;
-    let of = open(&sample.to_bytes());
-    assert!(events(&of)[0].starts_with("1490885109500000000 rx "));
+    let recording = open(&sample.to_bytes());
+    assert!(events(&recording)[0].starts_with("1490885109500000000 rx "));
 }
 
 #[test]
@@ -179,24 +179,31 @@ fn what_is_there_of_a_damaged_file_is_read() {
     let whole = events(&open(&bytes));
     for len in 0..bytes.len() {
         let cut = Bytes::from(bytes[..len].to_vec());
-        let Ok(of) = Recording::new(Path::new("x"), cut) else {
+        let Ok(recording) = Recording::new(Path::new("x"), cut) else {
             continue;
         };
-        assert_eq!(of.faults().len(), 1, "{len}");
-        let found = events(&of);
+        assert_eq!(recording.faults().len(), 1, "{len}");
+        let found = events(&recording);
         assert_eq!(found, whole[..found.len()]);
     }
     let mut longer = bytes.clone();
     longer.push(0);
-    let of = open(&longer);
-    assert_eq!(of.faults()[0].message, "1 bytes after the last event");
-    assert_eq!(events(&of), whole);
+    let recording = open(&longer);
+    assert_eq!(
+        recording.faults()[0].message,
+        "1 bytes after the last event"
+    );
+    assert_eq!(events(&recording), whole);
     let mut sample = sample();
     sample.events[1].1 = 3;
     sample.events[2].2 = f64::NAN;
     sample.events[3].0 = 6;
-    let of = open(&sample.to_bytes());
-    let messages: Vec<_> = of.faults().iter().map(|fault| &*fault.message).collect();
+    let recording = open(&sample.to_bytes());
+    let messages: Vec<_> = recording
+        .faults()
+        .iter()
+        .map(|fault| &*fault.message)
+        .collect();
     assert_eq!(
         messages,
         [
@@ -205,7 +212,7 @@ fn what_is_there_of_a_damaged_file_is_read() {
             "event 1 is on track 3, which has no name",
         ]
     );
-    assert_eq!(events(&of).len(), 3);
+    assert_eq!(events(&recording).len(), 3);
     let error = Recording::new(Path::new("x"), Bytes::from(bytes[..70].to_vec()));
     assert_eq!(
         error.unwrap_err().to_string(),
@@ -220,9 +227,9 @@ fn a_cpel_file_of_it() {
     let converted = cpel_of_elog(&bytes, write::Options::default()).unwrap();
     assert_eq!((converted.untimed, converted.early), (0, 0));
     converted.builder.write(&mut cpel).unwrap();
-    let of = Cpel::new(Path::new("x.cpel"), Bytes::from(cpel), &Options::default()).unwrap();
-    assert_eq!(of.faults(), []);
-    let found: Vec<_> = events(&of)
+    let recording = Cpel::new(Path::new("x.cpel"), Bytes::from(cpel), &Options::default()).unwrap();
+    assert_eq!(recording.faults(), []);
+    let found: Vec<_> = events(&recording)
         .into_iter()
         // The offsets of strings are of no interest.
         .map(|event| {
@@ -255,8 +262,8 @@ fn times_that_are_none_do_not_touch_the_others() {
     assert_eq!((converted.untimed, converted.early), (3, 1));
     let mut cpel = Vec::new();
     converted.builder.write(&mut cpel).unwrap();
-    let of = Cpel::new(Path::new("x.cpel"), Bytes::from(cpel), &Options::default()).unwrap();
-    let times: Vec<_> = events(&of)
+    let recording = Cpel::new(Path::new("x.cpel"), Bytes::from(cpel), &Options::default()).unwrap();
+    let times: Vec<_> = events(&recording)
         .iter()
         .map(|event| event.split(' ').next().unwrap().to_owned())
         .collect();
@@ -270,25 +277,29 @@ fn events_before_the_beginning_have_their_times() {
     elog.events = [0.5, -0.25, f64::NAN, -1.5, 2.0]
         .map(|seconds| (4, 1, seconds, vec![]))
         .into();
-    let mut of = open(&elog.to_bytes());
-    let times = |of: &Recording| -> Vec<_> {
-        let events = events(of);
+    let mut recording = open(&elog.to_bytes());
+    let times = |log: &Recording| -> Vec<_> {
+        let events = events(log);
         let time = |event: &String| event.split(' ').next().unwrap().to_owned();
         events.iter().map(time).collect()
     };
-    let reported = times(&of);
+    let reported = times(&recording);
     assert_eq!(reported[0], "1454621020500000000");
     assert_eq!(reported[1], "1454621019750000000");
     assert_eq!(reported[3], "1454621018500000000");
     assert_eq!(reported[4], "1454621022000000000");
-    let messages: Vec<_> = of.faults().iter().map(|fault| &*fault.message).collect();
+    let messages: Vec<_> = recording
+        .faults()
+        .iter()
+        .map(|fault| &*fault.message)
+        .collect();
     assert_eq!(messages, ["the time of event 2 is none"]);
     let shift = Shift {
         nanos: 1,
         from_unix_epoch: false,
     };
-    of.shift(shift).unwrap();
-    assert_eq!(times(&of)[3], "1454621018500000001");
+    recording.shift(shift).unwrap();
+    assert_eq!(times(&recording)[3], "1454621018500000001");
 }
 
 #[test]
@@ -298,8 +309,8 @@ fn a_begin_that_is_no_time_is_reported() {
         ..sample()
     };
     let bytes = Bytes::from(elog.to_bytes());
-    let of = Recording::new(Path::new("x"), bytes).unwrap();
-    let reported: Vec<_> = of
+    let recording = Recording::new(Path::new("x"), bytes).unwrap();
+    let reported: Vec<_> = recording
         .faults()
         .iter()
         .map(|fault| (fault.offset, &*fault.message))
@@ -307,24 +318,29 @@ fn a_begin_that_is_no_time_is_reported() {
     let begin = "recording began 9223372036854775808 ns after 1970, which is later than 63 bits can hold: the times of its events are wrong";
     assert_eq!(reported.last(), Some(&(31, begin)));
     assert_eq!(reported[0].1, "the time of event 0 is none");
-    assert!(events(&of).iter().all(|event| event.starts_with("-1 ")));
+    assert!(
+        events(&recording)
+            .iter()
+            .all(|event| event.starts_with("-1 "))
+    );
 }
 
 /// An argument and a value that it holds whole.
 fn argument() -> impl Strategy<Value = (Argument, Held)> {
     use ArgumentKind::{Float, Integer, Label, String as Inline};
-    let of = |kind, size| Argument { kind, size };
+    let argument = |kind, size| Argument { kind, size };
     let bits = |size: u8| any::<u64>().prop_map(move |value| value >> (64 - u32::from(size) * 8));
     let integer = prop::sample::select(vec![1u8, 2, 4, 8]).prop_flat_map(move |size| {
         let kind = prop::sample::select(vec![Integer, Label]);
-        (kind, bits(size)).prop_map(move |(kind, value)| (of(kind, size), Held::Integer(value)))
+        (kind, bits(size))
+            .prop_map(move |(kind, value)| (argument(kind, size), Held::Integer(value)))
     });
-    let short = any::<f32>().prop_map(move |value| (of(Float, 4), Held::Float(value.into())));
-    let long = any::<f64>().prop_map(move |value| (of(Float, 8), Held::Float(value)));
+    let short = any::<f32>().prop_map(move |value| (argument(Float, 4), Held::Float(value.into())));
+    let long = any::<f64>().prop_map(move |value| (argument(Float, 8), Held::Float(value)));
     let inline = prop::collection::vec(1u8..=255, 0..200);
-    let inline = inline.prop_map(move |text| (of(Inline, 20), Held::Text(text)));
+    let inline = inline.prop_map(move |text| (argument(Inline, 20), Held::Text(text)));
     let table = prop::collection::vec(1u8..=255, 1..20);
-    let table = table.prop_map(move |text| (of(ArgumentKind::Table, 4), Held::Text(text)));
+    let table = table.prop_map(move |text| (argument(ArgumentKind::Table, 4), Held::Text(text)));
     prop_oneof![integer, short, long, inline, table]
 }
 

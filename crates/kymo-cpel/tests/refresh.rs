@@ -48,15 +48,15 @@ fn elog(begin: u64, formats: &[&str], times: &[u64]) -> Vec<u8> {
 /// When recording began.
 const BEGIN: u64 = 1_700_000_000_000_000_000;
 
-fn since(of: &elog::Recording) -> Vec<i64> {
-    let times = times(of).into_iter();
+fn since(recording: &elog::Recording) -> Vec<i64> {
+    let times = times(recording).into_iter();
     times.map(|time| time - BEGIN as i64).collect()
 }
 
-fn times<R: kymo_model::Recording>(of: &R) -> Vec<i64> {
+fn times<R: kymo_model::Recording>(recording: &R) -> Vec<i64> {
     let mut times = Vec::new();
-    for chunk in of.chunks(0) {
-        let mut cursor = of.cursor(&chunk);
+    for chunk in recording.chunks(0) {
+        let mut cursor = recording.cursor(&chunk);
         while let Some(event) = cursor.next_event().unwrap() {
             times.push(event.timestamp().unwrap().as_nanos());
         }
@@ -70,8 +70,8 @@ fn replace(path: &Path, bytes: &[u8]) {
     std::fs::rename(new, path).unwrap();
 }
 
-fn change<R: kymo_model::Recording>(of: &mut R) -> Option<Change> {
-    let refreshed = of.refresh().unwrap();
+fn change<R: kymo_model::Recording>(recording: &mut R) -> Option<Change> {
+    let refreshed = recording.refresh().unwrap();
     assert!(refreshed.changes.len() <= 1);
     refreshed.changes.first().map(|change| change.change)
 }
@@ -94,30 +94,30 @@ fn a_log_is_compared_with_what_it_was() {
     let path = directory.path().join("a.cpel");
     std::fs::write(&path, cpel("x", &[1, 2])).unwrap();
     let open = || Bytes::open(&path, Access::Random).unwrap();
-    let mut of = Recording::new(&path, open(), &Options::default()).unwrap();
+    let mut recording = Recording::new(&path, open(), &Options::default()).unwrap();
     let shift = kymo_model::Shift {
         nanos: 100,
         from_unix_epoch: true,
     };
-    of.shift(shift).unwrap();
-    assert_eq!(change(&mut of), None);
+    recording.shift(shift).unwrap();
+    assert_eq!(change(&mut recording), None);
     replace(&path, &cpel("x", &[1, 2, 5]));
-    assert_eq!(change(&mut of), APPENDED(2));
+    assert_eq!(change(&mut recording), APPENDED(2));
     // The same texts elsewhere in the string table.
     replace(&path, &cpel("longer", &[1, 2, 5, 7]));
-    assert_eq!(change(&mut of), APPENDED(3));
-    assert_eq!(times(&of), [101, 102, 105, 107]);
+    assert_eq!(change(&mut recording), APPENDED(3));
+    assert_eq!(times(&recording), [101, 102, 105, 107]);
     // Over the old one.
     std::fs::write(&path, cpel("longer", &[1, 2, 5, 7, 9])).unwrap();
-    assert_eq!(change(&mut of), APPENDED(4));
+    assert_eq!(change(&mut recording), APPENDED(4));
     replace(&path, &cpel("longer", &[1, 2, 6, 7, 9]));
-    assert_eq!(change(&mut of), REPLACED);
+    assert_eq!(change(&mut recording), REPLACED);
     std::fs::write(&path, cpel("longer", &[3])).unwrap();
-    assert_eq!(change(&mut of), REPLACED);
-    assert_eq!(times(&of), [103]);
+    assert_eq!(change(&mut recording), REPLACED);
+    assert_eq!(times(&recording), [103]);
     std::fs::write(&path, b"half").unwrap();
-    assert!(of.refresh().is_err());
-    assert!(of.refresh().is_err());
+    assert!(recording.refresh().is_err());
+    assert!(recording.refresh().is_err());
 }
 
 #[test]
@@ -126,27 +126,30 @@ fn an_elog_file_grows_at_its_end() {
     let path = directory.path().join("a.elog");
     std::fs::write(&path, elog(BEGIN, &["a"], &[1, 2])).unwrap();
     let open = || Bytes::open(&path, Access::Random).unwrap();
-    let mut of = elog::Recording::new(&path, open()).unwrap();
-    assert_eq!(change(&mut of), None);
+    let mut recording = elog::Recording::new(&path, open()).unwrap();
+    assert_eq!(change(&mut recording), None);
     std::fs::write(&path, elog(BEGIN, &["a"], &[1, 2, 5])).unwrap();
-    assert_eq!(change(&mut of), APPENDED(2));
+    assert_eq!(change(&mut recording), APPENDED(2));
     replace(&path, &elog(BEGIN, &["a", "b"], &[1, 2, 5, 7]));
-    assert_eq!(change(&mut of), APPENDED(3));
-    assert_eq!(of.event_classes().len(), 2);
-    assert_eq!(since(&of), [1, 2, 5, 7]);
+    assert_eq!(change(&mut recording), APPENDED(3));
+    assert_eq!(recording.event_classes().len(), 2);
+    assert_eq!(since(&recording), [1, 2, 5, 7]);
     replace(&path, &elog(BEGIN, &["a", "b"], &[1, 3, 5, 7]));
-    assert_eq!(change(&mut of), REPLACED);
+    assert_eq!(change(&mut recording), REPLACED);
     replace(&path, &elog(BEGIN + 1000, &["a", "b"], &[1, 3, 5, 7, 9]));
-    assert_eq!(change(&mut of), REPLACED);
-    assert_eq!(since(&of), [1001, 1003, 1005, 1007, 1009]);
+    assert_eq!(change(&mut recording), REPLACED);
+    assert_eq!(since(&recording), [1001, 1003, 1005, 1007, 1009]);
     // Events of more than a chunk.
     let many: Vec<u64> = (0..40_000).collect();
     std::fs::write(&path, elog(BEGIN, &["a"], &many[..20_000])).unwrap();
-    assert_eq!(change(&mut of), REPLACED);
+    assert_eq!(change(&mut recording), REPLACED);
     std::fs::write(&path, elog(BEGIN, &["a"], &many)).unwrap();
     let place = RowPlace::of_row(20_000, 1 << 14);
-    assert_eq!(change(&mut of), Some(Change::Appended { from: place }));
+    assert_eq!(
+        change(&mut recording),
+        Some(Change::Appended { from: place })
+    );
     let anew = elog::Recording::new(&path, open()).unwrap();
-    assert!(of.chunks(0).eq(anew.chunks(0)));
-    assert_eq!(times(&of), times(&anew));
+    assert!(recording.chunks(0).eq(anew.chunks(0)));
+    assert_eq!(times(&recording), times(&anew));
 }

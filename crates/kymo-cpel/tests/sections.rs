@@ -73,11 +73,11 @@ impl Visitor for Fields {
 }
 
 /// All events: times, classes, fields.
-fn events(of: &Recording) -> Vec<String> {
+fn events(recording: &Recording) -> Vec<String> {
     let mut events = Vec::new();
-    for stream in 0..of.streams().len() {
-        for chunk in of.chunks(stream) {
-            let mut cursor = of.cursor(&chunk);
+    for stream in 0..recording.streams().len() {
+        for chunk in recording.chunks(stream) {
+            let mut cursor = recording.cursor(&chunk);
             while let Some(event) = cursor.next_event().unwrap() {
                 let time = event.timestamp().unwrap().as_nanos();
                 let class = event.class();
@@ -91,8 +91,8 @@ fn events(of: &Recording) -> Vec<String> {
     events
 }
 
-fn faults(of: &Recording) -> Vec<(FaultCode, &str)> {
-    let faults = of.faults().iter();
+fn faults(recording: &Recording) -> Vec<(FaultCode, &str)> {
+    let faults = recording.faults().iter();
     faults.map(|fault| (fault.code, &*fault.message)).collect()
 }
 
@@ -101,26 +101,26 @@ fn names_of_tables_fill_their_room() {
     let long = [b'n'; 64];
     let mut strings = long.to_vec();
     strings.extend(b"\0name\0%s!\0worker %d\0");
-    let of = Sections::default()
+    let recording = Sections::default()
         .events(&long, 1_000_000_000, &[entry(5, 7, 1, 65)])
         .table(4, &long, &[1, 7, 74])
         .table(3, &long, &[1, 1, 65, 70])
         .strings(&strings)
         .open();
-    assert_eq!(faults(&of), []);
-    assert_eq!(events(&of), ["5 name=1 7 `worker 7` 65 `name!`"]);
+    assert_eq!(faults(&recording), []);
+    assert_eq!(events(&recording), ["5 name=1 7 `worker 7` 65 `name!`"]);
     // A name that is longer than its room is another one.
-    let of = Sections::default()
+    let recording = Sections::default()
         .strings(&[b'n'; 65])
         .events(&long, 1_000_000_000, &[entry(5, 7, 1, 65)])
         .open();
     let missing = format!("section 1: there is no string table `{}`", "n".repeat(64));
-    assert_eq!(faults(&of), [(FaultCode::StringTable, &*missing)]);
+    assert_eq!(faults(&recording), [(FaultCode::StringTable, &*missing)]);
 }
 
 #[test]
 fn sections_of_all_kinds_add_up() {
-    let of = Sections::default()
+    let recording = Sections::default()
         .strings(b"a\0first\0%s\0one\0")
         .strings(b"b\0second\0%s at %k\0two\0")
         .table(2, b"b", &[2, 100, 2, 50, 9])
@@ -137,7 +137,7 @@ fn sections_of_all_kinds_add_up() {
         .events(b"b", 500_000_000, &[entry(1, 1, 1, 18), entry(3, 1, 2, 2)])
         .open();
     assert_eq!(
-        faults(&of),
+        faults(&recording),
         [
             (
                 FaultCode::NotSorted,
@@ -158,7 +158,7 @@ fn sections_of_all_kinds_add_up() {
         ]
     );
     assert_eq!(
-        events(&of),
+        events(&recording),
         [
             "1 first=1 1 `first` 11 `one`",
             "2 second=2 2 `2` 11 `one at 0x0000000b`",
@@ -166,7 +166,7 @@ fn sections_of_all_kinds_add_up() {
             "6 second=2 1 `first` 2 `second at 0x00000002`",
         ]
     );
-    let values: Vec<u32> = of
+    let values: Vec<u32> = recording
         .definitions()
         .symbols
         .iter()
@@ -180,12 +180,12 @@ fn codes_that_are_not_defined_have_classes_up_to_a_limit() {
     let entries: Vec<Entry> = (0..65_540)
         .map(|n| entry(n, 0, n as u32 * 3 + 60_000, 0))
         .collect();
-    let of = Sections::default()
+    let recording = Sections::default()
         .strings(b"t\0")
         .events(b"t", 1_000_000_000, &entries)
         .open();
-    assert_eq!(of.event_classes().len(), 65_537);
-    let events = events(&of);
+    assert_eq!(recording.event_classes().len(), 65_537);
+    let events = events(&recording);
     assert_eq!(events.len(), entries.len());
     assert_eq!(events[0], "0 E60000=60000 0 `0` 0 ``");
     assert_eq!(events[65_535], "65535 E256605=256605 0 `0` 0 ``");
@@ -202,18 +202,18 @@ fn chunks_of_unsorted_sections_are_in_order() {
         .enumerate()
         .map(|(n, time)| entry(time, n as u32, 1, 0))
         .collect();
-    let of = Sections::default()
+    let recording = Sections::default()
         .strings(b"t\0")
         .events(b"t", 1_000_000_000, &entries)
         .open();
-    assert!(!of.is_sorted(0));
-    assert_eq!(of.chunk_count(0), 3);
+    assert!(!recording.is_sorted(0));
+    assert_eq!(recording.chunk_count(0), 3);
     let mut expected = entries.clone();
     expected.sort_by_key(|entry| entry.time);
     let mut found = Vec::new();
-    for chunk in of.chunks(0) {
+    for chunk in recording.chunks(0) {
         let first = found.len();
-        let mut cursor = of.cursor(&chunk);
+        let mut cursor = recording.cursor(&chunk);
         while let Some(event) = cursor.next_event().unwrap() {
             assert_eq!(event.number() as usize, found.len() - first);
             found.push(event.entry());
@@ -223,12 +223,12 @@ fn chunks_of_unsorted_sections_are_in_order() {
         assert_eq!(chunk.bytes, (found.len() - first) as u64 * 20);
     }
     assert_eq!(found, expected);
-    assert_eq!(of.chunk(0, 3), None);
+    assert_eq!(recording.chunk(0, 3), None);
 }
 
 #[test]
 fn times_beyond_the_line_are_none() {
-    let of = Sections::default()
+    let recording = Sections::default()
         .strings(b"t\0")
         .events(
             b"t",
@@ -236,10 +236,10 @@ fn times_beyond_the_line_are_none() {
             &[entry(1, 0, 1, 0), entry(u64::MAX, 0, 1, 0)],
         )
         .open();
-    assert_eq!(of.faults()[0].code, FaultCode::TimeRange);
-    let chunk = of.chunk(0, 0).unwrap();
+    assert_eq!(recording.faults()[0].code, FaultCode::TimeRange);
+    let chunk = recording.chunk(0, 0).unwrap();
     assert_eq!((chunk.end, chunk.end_time), (Some(u64::MAX), None));
-    let mut cursor = of.cursor(&chunk);
+    let mut cursor = recording.cursor(&chunk);
     let first = cursor.next_event().unwrap().unwrap();
     assert_eq!(first.timestamp().unwrap().as_nanos(), 10_000);
     let second = cursor.next_event().unwrap().unwrap();

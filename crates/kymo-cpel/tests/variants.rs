@@ -31,10 +31,10 @@ impl Visitor for Fields {
 }
 
 /// All events of a stream: times, classes, fields.
-fn events(of: &Recording, stream: usize) -> Vec<String> {
+fn events(recording: &Recording, stream: usize) -> Vec<String> {
     let mut events = Vec::new();
-    for chunk in of.chunks(stream) {
-        let mut cursor = of.cursor(&chunk);
+    for chunk in recording.chunks(stream) {
+        let mut cursor = recording.cursor(&chunk);
         while let Some(event) = cursor.next_event().unwrap() {
             let time = event.timestamp().map_or(-1, |time| time.as_nanos());
             let class = event.class();
@@ -56,23 +56,23 @@ fn open(name: &str) -> Result<Recording, file::Error> {
 fn show(name: &str) -> String {
     let bytes = Bytes::open(&data().join(name), Access::Random).unwrap();
     let mut text = format!("{name}: {:?}\n", probe(&bytes));
-    let of = match open(name) {
-        Ok(of) => of,
+    let recording = match open(name) {
+        Ok(recording) => recording,
         Err(error) => return text + &format!("  refused: {error}\n"),
     };
-    for note in of.notes() {
+    for note in recording.notes() {
         let _ = writeln!(text, "  note: {note}");
     }
-    for fault in of.faults() {
+    for fault in recording.faults() {
         let _ = writeln!(
             text,
             "  {} at {}: {}",
             fault.code, fault.offset, fault.message
         );
     }
-    for stream in 0..of.streams().len() {
-        let events = events(&of, stream);
-        let sorted = if of.is_sorted(stream) {
+    for stream in 0..recording.streams().len() {
+        let events = events(&recording, stream);
+        let sorted = if recording.is_sorted(stream) {
             ""
         } else {
             ", not sorted"
@@ -114,19 +114,19 @@ fn a_gist_file_has_neither_names_nor_a_clock() {
     let path = data().join("gist_200.gist");
     let read = || Bytes::open(&path, Access::Random).unwrap();
     assert_eq!(probe(&read()), Some(Likeness::Whole(Kind::Gist)));
-    let of = Recording::gist(&path, read(), &Options::default()).unwrap();
-    assert_eq!((of.events(), of.faults()), (200, &[][..]));
-    assert_eq!(of.notes().len(), 1);
+    let recording = Recording::gist(&path, read(), &Options::default()).unwrap();
+    assert_eq!((recording.events(), recording.faults()), (200, &[][..]));
+    assert_eq!(recording.notes().len(), 1);
     // It has the events of the CPEL file, without what they mean.
-    let first = &events(&of, 0)[0];
+    let first = &events(&recording, 0)[0];
     assert_eq!(first, "1000009305 E5=5 0 `0` 867 ``");
     let options = Options {
         clock: "1000000".parse().unwrap(),
         ..Options::default()
     };
-    let of = Recording::gist(&path, read(), &options).unwrap();
-    assert!(of.notes().is_empty());
-    assert!(events(&of, 0)[0].starts_with("1000009305000 E5=5 "));
+    let recording = Recording::gist(&path, read(), &options).unwrap();
+    assert!(recording.notes().is_empty());
+    assert!(events(&recording, 0)[0].starts_with("1000009305000 E5=5 "));
     let longer = Bytes::from([&read()[..], &[0]].concat());
     let error = Recording::gist(&path, longer, &Options::default()).unwrap_err();
     assert!(error.to_string().contains("4005 bytes"));

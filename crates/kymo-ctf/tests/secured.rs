@@ -181,7 +181,7 @@ fn generated() -> rfc::Trace {
 /// The file with most packets, and where they are in its sealed form.
 fn largest(dir: &Path) -> (String, Vec<std::ops::Range<usize>>) {
     let names = std::fs::read_dir(dir).expect("the directory");
-    let of = |name: String| {
+    let ranges_of = |name: String| {
         let file = std::fs::read(dir.join(&name)).expect("the file");
         let mut at = 0;
         let mut ranges = Vec::new();
@@ -193,11 +193,13 @@ fn largest(dir: &Path) -> (String, Vec<std::ops::Range<usize>>) {
     };
     names
         .map(|entry| {
-            of(entry
-                .expect("an entry")
-                .file_name()
-                .into_string()
-                .expect("text"))
+            ranges_of(
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .into_string()
+                    .expect("text"),
+            )
         })
         .max_by_key(|(name, ranges)| (ranges.len(), name.clone()))
         .expect("there is a file")
@@ -324,11 +326,11 @@ fn every_flipped_bit_of_an_encrypted_packet_is_reported() {
         let dir = written(&generated, &protection);
         let path = dir.path().join(&file);
         let whole = std::fs::read(&path).expect("the file");
-        let of = |all: &Events| {
+        let events_of = |all: &Events| {
             let stream = all.iter().find(|(name, _)| *name == file);
             stream.map_or_else(Vec::new, |(_, events)| events.clone())
         };
-        let expected = of(&read(&open(dir.path(), &keys)).0);
+        let expected = events_of(&read(&open(dir.path(), &keys)).0);
         let (size, each) = (whole.len() / 5, expected.len() / 5);
         assert!(each > 0 && size == PAGE);
         let begin = 2 * size;
@@ -347,7 +349,7 @@ fn every_flipped_bit_of_an_encrypted_packet_is_reported() {
                     && fault.packet == Some(2)
             });
             assert!(is_reported, "byte {at}, bit {bit}: {faults:?}");
-            let events = of(&events);
+            let events = events_of(&events);
             for (number, of_packet) in expected.chunks(each).enumerate() {
                 let is_there = of_packet.iter().all(|event| events.contains(event));
                 assert!(

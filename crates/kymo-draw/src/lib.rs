@@ -18,71 +18,10 @@
 //! # Ok::<(), kymo_draw::DrawError>(())
 //! ```
 
-#[cfg(feature = "pictures")]
-mod embed;
-#[cfg(feature = "pictures")]
-mod eps;
 mod flame;
 #[cfg(feature = "pictures")]
-mod font;
-#[cfg(feature = "pictures")]
-mod glyphs;
-#[cfg(feature = "pictures")]
-mod layout;
-#[cfg(feature = "pictures")]
-mod markup;
-#[cfg(feature = "pictures")]
-mod number;
-#[cfg(feature = "pictures")]
-pub mod page;
-#[cfg(feature = "pictures")]
-mod pdf;
-#[cfg(feature = "pictures")]
-mod picture;
-#[cfg(feature = "pictures")]
-mod png;
-#[cfg(feature = "pictures")]
-mod raster;
-#[cfg(feature = "pictures")]
-mod stroke;
-#[cfg(feature = "pictures")]
-mod svg;
+mod pictures;
 
-#[cfg(feature = "pictures")]
-pub use eps::eps;
 pub use flame::{FlameOptions, Frame, flame_svg, folded};
 #[cfg(feature = "pictures")]
-pub use font::{BUILT_IN_FAMILY, Font, FontMetrics, Fonts, PIXELS_PER_POINT};
-#[cfg(feature = "pictures")]
-pub use layout::Extents;
-#[cfg(feature = "pictures")]
-pub use pdf::pdf;
-#[cfg(feature = "pictures")]
-pub use picture::*;
-#[cfg(feature = "pictures")]
-pub use png::png;
-#[cfg(feature = "pictures")]
-pub use svg::svg;
-
-/// The size of a rendered picture in device pixels.
-#[cfg(feature = "pictures")]
-fn device_size(picture: &Picture, options: &RenderOptions) -> Result<(f64, f64), DrawError> {
-    let (width, height) = (
-        f64::from(picture.width) * options.zoom,
-        f64::from(picture.height) * options.zoom,
-    );
-    let side = f64::from(MAX_SIDE);
-    // Comparisons with what is not a number fail.
-    if width <= side
-        && height <= side
-        && width * height <= f64::from(MAX_PIXELS)
-        && options.zoom > 0.0
-    {
-        Ok((width, height))
-    } else {
-        Err(DrawError::Size { width, height })
-    }
-}
-
-#[cfg(all(test, feature = "pictures"))]
-mod tests;
+pub use pictures::*;

@@ -175,17 +175,17 @@ pub(crate) fn files(data: &[u8]) {
 /// the order of time.
 pub(crate) fn capture(data: &[u8]) {
     let options = Options { keys: Some(keys()) };
-    let Ok(of) = Metrics::new(Path::new("x"), data, &options) else {
+    let Ok(recording) = Metrics::new(Path::new("x"), data, &options) else {
         return;
     };
-    for fault in of.faults() {
+    for fault in recording.faults() {
         assert!(fault.offset <= data.len() as u64);
     }
     let mut counts = [0, 0];
     for (stream, count) in counts.iter_mut().enumerate() {
         let mut last = 0;
-        for chunk in of.chunks(stream) {
-            let mut cursor = of.cursor(&chunk);
+        for chunk in recording.chunks(stream) {
+            let mut cursor = recording.cursor(&chunk);
             while let Some(event) = cursor.next_event().expect("no faults in chunks") {
                 let ticks = event.ticks().expect("a time");
                 assert!(ticks >= last);
@@ -195,5 +195,5 @@ pub(crate) fn capture(data: &[u8]) {
             }
         }
     }
-    assert_eq!(counts, [of.lists(), of.messages()]);
+    assert_eq!(counts, [recording.lists(), recording.messages()]);
 }

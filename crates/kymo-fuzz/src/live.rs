@@ -25,13 +25,13 @@ pub(super) fn replies(data: &[u8]) {
         period: Duration::from_millis(choice.into()),
         ..ViewerOptions::default()
     });
-    let mut met = Met::default();
+    let mut received = Received::default();
     let mut now = Duration::ZERO;
     if choice & 1 != 0 {
         for reply in attached() {
             assert!(viewer.next_request(now).is_some());
             assert_eq!(viewer.receive(now, &reply), Ok(()));
-            met.events(&mut viewer);
+            received.events(&mut viewer);
         }
     }
     for step in 0..MOST_STEPS {
@@ -52,7 +52,7 @@ pub(super) fn replies(data: &[u8]) {
         if viewer.receive(now, reply).is_err() {
             break;
         }
-        met.events(&mut viewer);
+        received.events(&mut viewer);
         if step == usize::from(choice) * 4 {
             viewer.detach();
         }
@@ -61,12 +61,12 @@ pub(super) fn replies(data: &[u8]) {
 
 /// What has come, to hold it to the limits.
 #[derive(Default)]
-struct Met {
+struct Received {
     metadata: BTreeMap<u64, u64>,
     streams: u32,
 }
 
-impl Met {
+impl Received {
     fn events(&mut self, viewer: &mut Viewer) {
         while let Some(event) = viewer.next_event() {
             match event {
@@ -97,8 +97,8 @@ impl Met {
 
 /// The replies that attach a session.
 fn attached() -> [Vec<u8>; 4] {
-    let number = |of: u32| of.to_be_bytes().to_vec();
-    let long = |of: u64| of.to_be_bytes().to_vec();
+    let number = |value: u32| value.to_be_bytes().to_vec();
+    let long = |value: u64| value.to_be_bytes().to_vec();
     let text = |text: &str, size: usize| {
         let mut bytes = text.as_bytes().to_vec();
         bytes.resize(size, 0);

@@ -28,17 +28,17 @@ pub(crate) fn cpel(data: &[u8]) {
         let file = File::open(&made).expect("what was made");
         assert!(made.len() <= 2 * data.len() + 8 && file.findings.is_empty());
     }
-    let of = Cpel::new(Path::new("x"), bytes(data), &Options::default());
+    let recording = Cpel::new(Path::new("x"), bytes(data), &Options::default());
     let file = match File::open(data) {
         Ok(file) => file,
         Err(error) => {
-            assert!(!error.to_string().is_empty() && of.is_err());
+            assert!(!error.to_string().is_empty() && recording.is_err());
             return;
         }
     };
-    let of = of.expect("it has a header");
-    let digest = walk(&of, true);
-    assert_eq!(digest.events, of.events());
+    let recording = recording.expect("it has a header");
+    let digest = walk(&recording, true);
+    assert_eq!(digest.events, recording.events());
     let other = match file.header.order {
         ByteOrder::Big => ByteOrder::Little,
         ByteOrder::Little => ByteOrder::Big,
@@ -63,14 +63,14 @@ pub(crate) fn elog(data: &[u8]) {
     let data = &[b"\0\0\0\x07elog v0", data].concat()[..];
     assert_eq!(probe(data), Some(Likeness::Whole(Kind::Elog)));
     let converted = cpel_of_elog(data, write::Options::default());
-    let of = match Elog::new(Path::new("x"), bytes(data)) {
-        Ok(of) => of,
+    let recording = match Elog::new(Path::new("x"), bytes(data)) {
+        Ok(recording) => recording,
         Err(error) => {
             assert!(!error.to_string().is_empty() && converted.is_err());
             return;
         }
     };
-    assert_eq!(walk(&of, false).events, of.events());
+    assert_eq!(walk(&recording, false).events, recording.events());
     let mut cpel = Vec::new();
     let converted = converted.expect("it was opened").builder.write(&mut cpel);
     converted.expect("memory takes all");
@@ -79,7 +79,7 @@ pub(crate) fn elog(data: &[u8]) {
     // Any double may be the time of an event.
     let late = |fault: &FaultReport| fault.code == FaultCode::TimeRange;
     assert!(cpel.faults().iter().all(late));
-    assert_eq!(walk(&cpel, true).events, of.events());
+    assert_eq!(walk(&cpel, true).events, recording.events());
 }
 
 /// The events of a Gist file: as many as there is room for.
@@ -97,7 +97,7 @@ pub(crate) fn gist(data: &[u8]) {
             ..Options::default()
         };
         match Cpel::gist(Path::new("x"), bytes(&file), &options) {
-            Ok(of) => assert_eq!(walk(&of, true).events, count as u64),
+            Ok(recording) => assert_eq!(walk(&recording, true).events, count as u64),
             Err(_) => assert_eq!(count, 0),
         }
     }
@@ -145,15 +145,15 @@ impl Visitor for Digest {
 }
 
 /// Goes through all events; those of a stream may have to be in order.
-fn walk<R: Recording>(of: &R, sorted: bool) -> Digest {
+fn walk<R: Recording>(recording: &R, sorted: bool) -> Digest {
     let mut digest = Digest::default();
-    for fault in of.faults() {
+    for fault in recording.faults() {
         assert!(!fault.to_string().is_empty());
     }
-    for stream in 0..of.streams().len() {
+    for stream in 0..recording.streams().len() {
         let mut last = 0;
-        for chunk in of.chunks(stream) {
-            let mut cursor = of.cursor(&chunk);
+        for chunk in recording.chunks(stream) {
+            let mut cursor = recording.cursor(&chunk);
             while let Some(event) = cursor.next_event().expect("what was opened is whole") {
                 digest.events += 1;
                 let ticks = event.ticks();
@@ -169,7 +169,7 @@ fn walk<R: Recording>(of: &R, sorted: bool) -> Digest {
                 );
                 digest.add(ticks.unwrap_or(u64::MAX));
                 digest.add(event.class().id);
-                assert!(event.class_index() < of.event_classes().len());
+                assert!(event.class_index() < recording.event_classes().len());
                 assert!(event.begin_bit() < chunk.bytes * 8);
                 event.visit(&mut digest).expect("what was opened is whole");
             }

@@ -44,9 +44,9 @@ pub fn parquet(data: &[u8]) {
             },
         };
         let (mut times, mut is_whole) = (Vec::new(), true);
-        for of in opened {
-            match of {
-                Ok(of) => walk(&of, &mut times),
+        for result in opened {
+            match result {
+                Ok(recording) => walk(&recording, &mut times),
                 Err(error) => {
                     assert!(!error.to_string().is_empty());
                     is_whole = false;
@@ -87,16 +87,16 @@ fn rows(tree: &Tree, path: &Path, levels: usize) -> u64 {
 }
 
 /// The times of all events, which are decoded.
-fn walk(of: &AnyRecording, times: &mut Vec<i64>) {
-    for stream in 0..of.streams().len() {
-        for chunk in of.chunks(stream) {
-            let mut cursor = of.cursor(&chunk);
+fn walk(recording: &AnyRecording, times: &mut Vec<i64>) {
+    for stream in 0..recording.streams().len() {
+        for chunk in recording.chunks(stream) {
+            let mut cursor = recording.cursor(&chunk);
             while let Ok(Some(event)) = cursor.next_event() {
                 let mut balance = Balance::default();
                 if event.visit(&mut balance).is_err() {
                     break;
                 }
-                let clock = of.streams()[stream].clock.as_ref();
+                let clock = recording.streams()[stream].clock.as_ref();
                 let time = clock.and_then(|clock| clock.timestamp(event.ticks()?));
                 times.extend(time.map(Timestamp::as_nanos));
             }

@@ -128,22 +128,22 @@ pub(crate) const OTHER: &str = "other";
 
 /// The busiest of some series by their totals; the rest is merged into one.
 pub(crate) fn busiest<T>(
-    mut of: Vec<(String, u64, T)>,
+    mut counted: Vec<(String, u64, T)>,
     mut merge: impl FnMut(&mut T, T),
 ) -> Vec<(String, T)> {
     let is_rest = |name: &str| name == OTHER;
-    of.sort_by(|(a_name, a, _), (b_name, b, _)| {
+    counted.sort_by(|(a_name, a, _), (b_name, b, _)| {
         (is_rest(a_name), b, a_name).cmp(&(is_rest(b_name), a, b_name))
     });
-    let all = of.len();
+    let all = counted.len();
     let mut series: Vec<(String, T)> = Vec::new();
-    for (position, (name, _, of)) in of.into_iter().enumerate() {
+    for (position, (name, _, content)) in counted.into_iter().enumerate() {
         if all <= MOST_SERIES || position < MOST_SERIES - 1 {
-            series.push((name, of));
+            series.push((name, content));
         } else if position == MOST_SERIES - 1 {
-            series.push((format!("{} others", all - position), of));
+            series.push((format!("{} others", all - position), content));
         } else if let Some((_, rest)) = series.last_mut() {
-            merge(rest, of);
+            merge(rest, content);
         }
     }
     series
@@ -224,10 +224,10 @@ mod tests {
 
     #[test]
     fn the_busiest_are_kept_apart() {
-        let of = |count: u64| (0..count).map(|n| (format!("{n}"), n, n)).collect();
+        let counted = |count: u64| (0..count).map(|n| (format!("{n}"), n, n)).collect();
         let merge = |into: &mut u64, from| *into += from;
-        assert_eq!(busiest(of(7), merge).len(), 7);
-        let series = busiest(of(10), merge);
+        assert_eq!(busiest(counted(7), merge).len(), 7);
+        let series = busiest(counted(10), merge);
         assert_eq!(series.len(), 7);
         assert_eq!(series[0], ("9".into(), 9));
         assert_eq!(series[6], ("4 others".into(), 6));

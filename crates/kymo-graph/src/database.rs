@@ -14,8 +14,8 @@ const DAY: i64 = RANGES[0];
 const NANOS: i64 = 1_000_000_000;
 
 /// When a database was last updated, in seconds since 1970.
-pub(crate) fn last_update(of: &Recording) -> i64 {
-    of.database().state.last_update.seconds()
+pub(crate) fn last_update(recording: &Recording) -> i64 {
+    recording.database().state.last_update.seconds()
 }
 
 /// Rows of an archive.
@@ -31,7 +31,7 @@ struct Rows {
 /// last day, week, month or year that has a known value. It ends with the newest database, if that is less than a day
 /// away.
 pub(crate) fn panels(
-    of: &Recording,
+    recording: &Recording,
     range: Window,
     newest: Option<i64>,
     width: usize,
@@ -39,10 +39,10 @@ pub(crate) fn panels(
     let width = width.clamp(2, 32_767);
     let is_set = |time: i64| time != i64::MIN && time != i64::MAX;
     let given = |time: kymo_time::Timestamp| Some(time.as_nanos()).filter(|time| is_set(*time));
-    let last = last_update(of);
+    let last = last_update(recording);
     let end = newest.filter(|newest| newest.saturating_sub(last) < DAY);
     // Times are shifted by what the clocks of the command line say.
-    let shift = shift_of(of);
+    let shift = shift_of(recording);
     let end = match given(range.end) {
         Some(end) => end.saturating_sub(shift).div_euclid(NANOS),
         None => end.unwrap_or(last),
@@ -55,7 +55,7 @@ pub(crate) fn panels(
     };
     let mut found = None;
     for range in ranges {
-        let series = series(of, range, width, shift);
+        let series = series(recording, range, width, shift);
         let is_known = series.iter().any(|(series, _)| series.stats.is_some());
         if is_known || found.is_none() {
             found = Some((range, series));
@@ -68,9 +68,9 @@ pub(crate) fn panels(
         return Vec::new();
     };
     let time = |seconds: i64| seconds.saturating_mul(NANOS).saturating_add(shift);
-    let name = of
+    let name = recording
         .name()
-        .map_or_else(|| of.path().display().to_string(), String::from);
+        .map_or_else(|| recording.path().display().to_string(), String::from);
     let mut panels: Vec<(Panel, Vec<Series>)> = Vec::new();
     for (series, unit) in series {
         let place = panels
@@ -98,26 +98,29 @@ pub(crate) fn panels(
 }
 
 /// What the times of a recording are shifted by, in nanoseconds.
-fn shift_of(of: &Recording) -> i64 {
-    let clock = of.streams().first().and_then(|stream| stream.clock.clone());
+fn shift_of(recording: &Recording) -> i64 {
+    let clock = recording
+        .streams()
+        .first()
+        .and_then(|stream| stream.clock.clone());
     let zero = clock.and_then(|clock| clock.timestamp(0));
     zero.map_or(0, |time| time.as_nanos())
 }
 
 /// The series of a range in seconds, and their units.
 fn series(
-    of: &Recording,
+    recording: &Recording,
     range: (i64, i64),
     width: usize,
     shift: i64,
 ) -> Vec<(Series, &'static str)> {
-    let database = of.database();
+    let database = recording.database();
     let Some(rows) = rows(database, range, width) else {
         return Vec::new();
     };
     let sources = database.sources.iter().enumerate();
     sources
-        .map(|(position, source)| one(of, position, source, &rows, width, shift))
+        .map(|(position, source)| one(recording, position, source, &rows, width, shift))
         .collect()
 }
 
@@ -127,8 +130,8 @@ fn rows(database: &Database, (begin, end): (i64, i64), width: usize) -> Option<R
     let length = end.saturating_sub(begin).max(1);
     let pixel = length / i64::try_from(width).unwrap_or(i64::MAX).max(1);
     let mut best: Option<((u8, bool, i64), Rows)> = None;
-    for (archive, of) in database.archives.iter().enumerate() {
-        let order = match of.kind {
+    for (archive, info) in database.archives.iter().enumerate() {
+        let order = match info.kind {
             ArchiveKind::Consolidated { function, .. } => match function {
                 Consolidation::Average => 0,
                 Consolidation::Last => 1,
@@ -143,7 +146,7 @@ fn rows(database: &Database, (begin, end): (i64, i64), width: usize) -> Option<R
         let Some(seconds) = seconds.filter(|seconds| *seconds > 0) else {
             continue;
         };
-        let Some((oldest, newest)) = (of.rows.checked_sub(1)).and_then(|last| {
+        let Some((oldest, newest)) = (info.rows.checked_sub(1)).and_then(|last| {
             database
                 .row_time(archive, 0)
                 .zip(database.row_time(archive, last))
@@ -164,7 +167,7 @@ fn rows(database: &Database, (begin, end): (i64, i64), width: usize) -> Option<R
                 .saturating_sub(oldest)
                 .div_euclid(seconds)
                 .saturating_add(1);
-            u64::try_from(rows).unwrap_or(0).min(of.rows)
+            u64::try_from(rows).unwrap_or(0).min(info.rows)
         };
         let (first, until) = (after(begin), after(end.min(newest)));
         let rows = Rows {
@@ -182,15 +185,15 @@ fn rows(database: &Database, (begin, end): (i64, i64), width: usize) -> Option<R
 }
 
 fn one(
-    of: &Recording,
+    recording: &Recording,
     position: usize,
     source: &DataSource,
     rows: &Rows,
     width: usize,
     shift: i64,
 ) -> (Series, &'static str) {
-    let database = of.database();
-    let values = of.rows();
+    let database = recording.database();
+    let values = recording.rows();
     let each = rows.count.div_ceil(width as u64).max(1);
     let mut points = Vec::new();
     let mut all = Sum::default();
@@ -220,7 +223,7 @@ fn one(
         SourceKind::Measured { reading, .. } => reading != Reading::Gauge,
         SourceKind::Compute(_) => false,
     };
-    let hint = format!("{} {name}", of.name().unwrap_or_default());
+    let hint = format!("{} {name}", recording.name().unwrap_or_default());
     let unit = match is_rate {
         true => units::of_name(&hint, true),
         false => units::of_name(&name, false),

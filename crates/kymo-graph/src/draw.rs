@@ -91,16 +91,16 @@ struct Theme {
 
 impl Theme {
     fn new(is_dark: bool) -> Self {
-        let of = Colour::from_rgba;
+        let colour = Colour::from_rgba;
         let (back, text, faint) = match is_dark {
             true => (0x1818_1bff, 0xe4e4_e7ff, 0x4040_46ff),
             false => (0xffff_ffff, 0x2020_24ff, 0xdcdc_e0ff),
         };
         Self {
-            back: of(back),
-            text: of(text),
-            faint: of(faint),
-            loss: of(0xd000_00ff),
+            back: colour(back),
+            text: colour(text),
+            faint: colour(faint),
+            loss: colour(0xd000_00ff),
         }
     }
 }
@@ -173,7 +173,7 @@ fn panel_height(panel: &Panel, look: &Look) -> f64 {
     match &panel.content {
         Content::Series(series) => height + (series.len().saturating_sub(1)) as f64 * LINE,
         Content::Heat(_) => height,
-        Content::Lanes(of) => lanes::height(of).max(100.0),
+        Content::Lanes(own) => lanes::height(own).max(100.0),
     }
 }
 

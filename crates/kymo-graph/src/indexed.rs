@@ -41,18 +41,21 @@ pub(crate) fn panels(
     let span = i64::try_from(summary.span).ok()?;
     let is_relative = kymo::open::are_relative(timeline.recordings());
     let mut panels = Vec::new();
-    for (recording, of) in timeline.recordings().iter().enumerate() {
-        if as_database(of).is_some() {
+    for (number, recording) in timeline.recordings().iter().enumerate() {
+        if as_database(recording).is_some() {
             continue;
         }
-        let tracks = summary.tracks.iter().filter(|of| of.recording == recording);
+        let tracks = summary
+            .tracks
+            .iter()
+            .filter(|track| track.recording == number);
         // By name: counts by the beginnings of spans.
         let mut counts: BTreeMap<String, (u64, BTreeMap<i64, u64>)> = BTreeMap::new();
         for track in tracks {
             if track.bins.iter().any(|(_, bin)| bin.values.is_some()) {
                 return None;
             }
-            let name = crate::stream_of(of, &track.track.name);
+            let name = crate::stream_of(recording, &track.track.name);
             let (total, bins) = counts.entry(name.to_owned()).or_default();
             for (position, bin) in &track.bins {
                 let offset = i64::try_from(*position).ok()?.checked_mul(span)?;
@@ -78,12 +81,12 @@ pub(crate) fn panels(
         let series = busiest(counts.collect(), merge).into_iter();
         let series = series.map(|(name, bins)| rates(name, &bins, (first, span), (begin, end)));
         panels.push(Panel {
-            title: format!("{}: events", crate::title_of(of)),
+            title: format!("{}: events", crate::title_of(recording)),
             unit: "/s".into(),
             range: (begin, end.max(begin.saturating_add(1))),
             is_relative,
             content: Content::Series(series.collect()),
-            losses: losses(of),
+            losses: losses(recording),
         });
     }
     Some(panels)
@@ -124,11 +127,11 @@ fn rates(
 }
 
 /// When events or chunks were lost, as far as chunks record it.
-fn losses(of: &AnyRecording) -> Vec<i64> {
+fn losses(recording: &AnyRecording) -> Vec<i64> {
     /// Places of losses that are kept.
     const MOST: usize = 10_000;
-    let mut losses: Vec<i64> = (0..of.streams().len())
-        .flat_map(|stream| of.chunks(stream))
+    let mut losses: Vec<i64> = (0..recording.streams().len())
+        .flat_map(|stream| recording.chunks(stream))
         .filter(|chunk| chunk.lost_events.is_some() || chunk.lost_chunks.is_some())
         .filter_map(|chunk| chunk.begin_time)
         .map(|time| time.as_nanos())

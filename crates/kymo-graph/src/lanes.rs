@@ -28,7 +28,7 @@ struct Reader {
 }
 
 fn charge(states: &mut Vec<(u32, u64)>, state: u32, nanos: u64) {
-    let place = states.iter().position(|(of, _)| *of == state);
+    let place = states.iter().position(|(known, _)| *known == state);
     match place {
         Some(place) => states[place].1 += nanos,
         None if states.len() < MOST_STATES => states.push((state, nanos)),
@@ -104,11 +104,11 @@ pub(crate) fn panel<S: Select>(
         true => totals
             .iter()
             .take(MOST_SERIES)
-            .map(|of| of.0)
+            .map(|total| total.0)
             .zip(0..)
             .collect(),
         // Lanes next to each other differ.
-        false => (totals.iter().map(|of| of.0))
+        false => (totals.iter().map(|total| total.0))
             .zip((0..MOST_SERIES).cycle())
             .collect(),
     };

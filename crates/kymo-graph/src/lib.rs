@@ -243,7 +243,7 @@ fn of_events(
             index.and_then(|index| indexed::panels(timeline, index, choice.range, choice.width));
         return Ok(match known {
             Some(panels) => panels,
-            None => rows::panels(timeline, choice, None, &mut |of| notices.notice(of))?,
+            None => rows::panels(timeline, choice, None, &mut |notice| notices.notice(notice))?,
         });
     }
     let options = analysis::Options {
@@ -263,14 +263,15 @@ fn of_events(
     for subject in &choice.subjects {
         let length = choice.length();
         match subject {
-            Subject::Counts(patterns) => {
-                panels.extend(rows::panels(timeline, choice, Some(patterns), &mut |of| {
-                    notices.notice(of)
-                })?)
-            }
-            Subject::Values(of) => {
-                panels.push(rows::values(timeline, choice, of, &mut |of| {
-                    notices.notice(of);
+            Subject::Counts(patterns) => panels.extend(rows::panels(
+                timeline,
+                choice,
+                Some(patterns),
+                &mut |notice| notices.notice(notice),
+            )?),
+            Subject::Values(values) => {
+                panels.push(rows::values(timeline, choice, values, &mut |notice| {
+                    notices.notice(notice);
                 })?);
             }
             Subject::Latency(query) => {
@@ -296,15 +297,16 @@ fn of_events(
 }
 
 /// The name of a recording.
-fn title_of(of: &AnyRecording) -> String {
-    of.name()
-        .map_or_else(|| of.path().display().to_string(), String::from)
+fn title_of(recording: &AnyRecording) -> String {
+    recording
+        .name()
+        .map_or_else(|| recording.path().display().to_string(), String::from)
 }
 
 /// The name of a stream as a series of a panel. Streams of a trace are called by their files, and the title of the panel
 /// says already in which trace they are.
-fn stream_of<'n>(of: &AnyRecording, name: &'n str) -> &'n str {
-    let below = Path::new(name).strip_prefix(of.path()).ok();
+fn stream_of<'n>(recording: &AnyRecording, name: &'n str) -> &'n str {
+    let below = Path::new(name).strip_prefix(recording.path()).ok();
     let below = below.and_then(Path::to_str);
     below.filter(|below| !below.is_empty()).unwrap_or(name)
 }
@@ -327,7 +329,7 @@ impl<'t> Databases<'t> {
         let directory = match all().count() {
             0 | 1 => None,
             _ => all()
-                .filter_map(|of| of.path().parent().map(Path::to_path_buf))
+                .filter_map(|recording| recording.path().parent().map(Path::to_path_buf))
                 .reduce(|mut common, other| {
                     while !other.starts_with(&common) && common.pop() {}
                     common
@@ -349,8 +351,8 @@ impl<'t> Databases<'t> {
     /// If the range is out of bounds.
     pub fn panels(&self, among: Range<usize>) -> impl Iterator<Item = Panel> + use<'_, 't> {
         let (range, width) = (self.choice.range, self.choice.width);
-        let of = self.recordings[among].iter().filter_map(as_database);
-        of.flat_map(move |rrd| {
+        let databases = self.recordings[among].iter().filter_map(as_database);
+        databases.flat_map(move |rrd| {
             let path = self.directory.as_ref().and_then(|directory| {
                 let path = rrd.path().strip_prefix(directory).ok()?;
                 Some(path.with_extension("").display().to_string())
@@ -374,10 +376,10 @@ pub fn overlaid(panels: Vec<Panel>) -> Vec<Panel> {
         };
         for mut one in series {
             one.name = format!("{}: {}", panel.title, one.name);
-            let same = all.iter_mut().find(|of| {
-                of.unit == panel.unit
-                    && of.is_relative == panel.is_relative
-                    && (1..MOST_SERIES).contains(&of.series().len())
+            let same = all.iter_mut().find(|other| {
+                other.unit == panel.unit
+                    && other.is_relative == panel.is_relative
+                    && (1..MOST_SERIES).contains(&other.series().len())
             });
             let place = match same {
                 Some(place) => place,
@@ -410,11 +412,13 @@ pub fn overlaid(panels: Vec<Panel>) -> Vec<Panel> {
 /// Whether all recordings of a timeline are databases.
 pub fn are_databases(timeline: &Timeline) -> bool {
     let recordings = timeline.recordings();
-    recordings.iter().all(|of| as_database(of).is_some())
+    recordings
+        .iter()
+        .all(|recording| as_database(recording).is_some())
 }
 
-fn as_database(of: &AnyRecording) -> Option<&kymo_rrd::recording::Recording> {
-    match of {
+fn as_database(recording: &AnyRecording) -> Option<&kymo_rrd::recording::Recording> {
+    match recording {
         AnyRecording::Rrd(rrd) => Some(rrd),
         _ => None,
     }

@@ -85,7 +85,7 @@ pub(crate) fn panels(
         && timeline
             .recordings()
             .iter()
-            .any(|of| matches!(of, AnyRecording::Metrics(_)));
+            .any(|recording| matches!(recording, AnyRecording::Metrics(_)));
     if has_metrics {
         query.columns = Columns::named("values")?;
     }
@@ -125,7 +125,10 @@ fn query_of(choice: &Choice) -> Query {
 
 /// The values of columns in a row; `None` if an event has no value in any column.
 fn key(columns: &[Column], row: usize) -> Option<String> {
-    let texts: Vec<Option<String>> = columns.iter().map(|of| text(of.value(row))).collect();
+    let texts: Vec<Option<String>> = columns
+        .iter()
+        .map(|column| text(column.value(row)))
+        .collect();
     let is_known = texts.iter().any(Option::is_some);
     let texts = texts
         .into_iter()
@@ -138,20 +141,20 @@ fn key(columns: &[Column], row: usize) -> Option<String> {
 pub(crate) fn values(
     timeline: &Timeline,
     choice: &Choice,
-    of: &ValueOf,
+    values: &ValueOf,
     notice: &mut dyn FnMut(&Notice),
 ) -> Result<Panel, QueryError> {
     let mut query = query_of(choice);
-    query.filter.events = vec![of.event.clone()];
+    query.filter.events = vec![values.event.clone()];
     query.shape = Shape::Mixed;
     query.columns = match &choice.per {
-        Some(per) => Columns::named(&format!("{}, {per}", of.field))?,
-        None => Columns::Named(of.field.clone()),
+        Some(per) => Columns::named(&format!("{}, {per}", values.field))?,
+        None => Columns::Named(values.field.clone()),
     };
     let mut length = choice.length();
     let mut bins: HashMap<String, (u64, Bins)> = HashMap::new();
     let mut losses = Vec::new();
-    let name = format!("{}:{}", of.event.pattern(), of.field);
+    let name = format!("{}:{}", values.event.pattern(), values.field);
     timeline.for_each_batch(&query, |batch| {
         let columns = batch.columns();
         for row in 0..batch.len() {
@@ -173,9 +176,9 @@ pub(crate) fn values(
             *count += 1;
             bins.add(&length, time.as_nanos(), value);
         }
-        for of in batch.notices() {
-            notice(of);
-            let row = of.before.min(batch.len().saturating_sub(1));
+        for met in batch.notices() {
+            notice(met);
+            let row = met.before.min(batch.len().saturating_sub(1));
             let time = (row < batch.len()).then(|| batch.head(row).time).flatten();
             losses.extend(
                 time.filter(|_| losses.len() < MOST_LOSSES)
@@ -206,7 +209,7 @@ pub(crate) fn values(
     let series = series.collect();
     Ok(Panel {
         title: name,
-        unit: units::of_name(&of.field.to_string(), false).into(),
+        unit: units::of_name(&values.field.to_string(), false).into(),
         range: length.whole_range(),
         is_relative: kymo::open::are_relative(timeline.recordings()),
         content: Content::Series(series),
@@ -352,7 +355,7 @@ impl Reader<'_> {
         losses.dedup();
         let panel = |recording: usize, title: &str, unit: String, series: Vec<Series>| {
             let name = title_of(&timeline.recordings()[recording]);
-            let at = losses.iter().filter(|(of, _)| *of == recording);
+            let at = losses.iter().filter(|(place, _)| *place == recording);
             Panel {
                 title: match title {
                     "" => name,
@@ -409,18 +412,18 @@ impl Reader<'_> {
             let recordings = timeline.recordings();
             let counts = counts
                 .into_iter()
-                .map(|(name, of)| {
+                .map(|(name, counts)| {
                     let name = match per {
                         None => stream_of(&recordings[recording], &name).to_owned(),
                         Some(_) => name,
                     };
-                    (name, of.total, of)
+                    (name, counts.total, counts)
                 })
                 .collect();
             let merge = |into: &mut Counts, from| into.append(from, &length);
             let series = busiest(counts, merge)
                 .into_iter()
-                .map(|(name, of)| rates(name, of, &length))
+                .map(|(name, counts)| rates(name, counts, &length))
                 .collect();
             let has_values = panels
                 .iter()

@@ -122,7 +122,7 @@ impl Slices {
         self.count = self.count.saturating_add(other.count);
         self.unpaired = self.unpaired.saturating_add(other.unpaired);
         self.busy = self.busy.saturating_add(other.busy);
-        let rank = |of: &Self| (of.longest, std::cmp::Reverse(of.longest_row));
+        let rank = |slices: &Self| (slices.longest, std::cmp::Reverse(slices.longest_row));
         if rank(other) > rank(self) {
             self.longest = other.longest;
             self.longest_row = other.longest_row;

@@ -45,44 +45,46 @@ pub(crate) fn put_nodes(out: &mut Vec<u8>, level: u8, nodes: &[Node]) {
     let set = |bin: &Bin| sets.partition_point(|&set| set < bin.classes) as u64;
     put_column(out, bins().map(set));
     if has_values {
-        let column = |out: &mut Vec<u8>, of: &dyn Fn(&Bin, &Values) -> u64| {
-            let value = |bin: &Bin| bin.values.as_ref().map_or(0, |values| of(bin, values));
+        let column = |out: &mut Vec<u8>, number: &dyn Fn(&Bin, &Values) -> u64| {
+            let value = |bin: &Bin| bin.values.as_ref().map_or(0, |values| number(bin, values));
             put_column(out, bins().map(value));
         };
-        column(out, &|_, of| of.count);
-        column(out, &|bin, of| bin.last.wrapping_sub(of.last_time) as u64);
-        column(out, &|_, of| of.min.to_bits());
-        column(out, &|_, of| of.max.to_bits());
-        column(out, &|_, of| of.last.to_bits());
-        column(out, &|_, of| of.sum.to_bits());
+        column(out, &|_, values| values.count);
+        column(out, &|bin, values| {
+            bin.last.wrapping_sub(values.last_time) as u64
+        });
+        column(out, &|_, values| values.min.to_bits());
+        column(out, &|_, values| values.max.to_bits());
+        column(out, &|_, values| values.last.to_bits());
+        column(out, &|_, values| values.sum.to_bits());
     }
     if has_slices {
-        let column = |out: &mut Vec<u8>, of: &dyn Fn(&Slices) -> u64| {
-            let value = |bin: &Bin| bin.slices.as_ref().map_or(0, |slices| of(slices));
+        let column = |out: &mut Vec<u8>, number: &dyn Fn(&Slices) -> u64| {
+            let value = |bin: &Bin| bin.slices.as_ref().map_or(0, |slices| number(slices));
             put_column(out, bins().map(value));
         };
-        column(out, &|of| of.count);
-        column(out, &|of| of.unpaired);
-        column(out, &|of| of.busy);
-        column(out, &|of| of.longest);
+        column(out, &|slices| slices.count);
+        column(out, &|slices| slices.unpaired);
+        column(out, &|slices| slices.busy);
+        column(out, &|slices| slices.longest);
         // If no slice has ended, there is no row.
-        column(out, &|of| {
-            if of.count > 0 {
-                of.longest_row.stream.into()
+        column(out, &|slices| {
+            if slices.count > 0 {
+                slices.longest_row.stream.into()
             } else {
                 0
             }
         });
-        column(out, &|of| {
-            if of.count > 0 {
-                of.longest_row.chunk
+        column(out, &|slices| {
+            if slices.count > 0 {
+                slices.longest_row.chunk
             } else {
                 0
             }
         });
-        column(out, &|of| {
-            if of.count > 0 {
-                of.longest_row.number
+        column(out, &|slices| {
+            if slices.count > 0 {
+                slices.longest_row.number
             } else {
                 0
             }

@@ -104,7 +104,7 @@ pub(crate) fn tree(reader: &mut Reader<'_>, contents: u64) -> Result<Tree, Damag
         if level > TOP || block.last > most || end > contents {
             return Err(Damaged("a block out of place"));
         }
-        let before = blocks.iter().rev().find(|of| of.level == level);
+        let before = blocks.iter().rev().find(|block| block.level == level);
         if before.is_some_and(|before| before.last >= first) {
             return Err(Damaged("blocks out of order"));
         }
@@ -159,8 +159,12 @@ pub(crate) fn tree(reader: &mut Reader<'_>, contents: u64) -> Result<Tree, Damag
 
 /// Finds where cells are that were opened and have nothing but what is in the rows below them.
 fn place_open(builder: &mut TreeBuilder) -> Result<(), Damaged> {
-    let inner = builder.open.iter().rev().find(|of| of.node.bin.count > 0);
-    let inner = inner.map(|of| of.node.bin.last);
+    let inner = builder
+        .open
+        .iter()
+        .rev()
+        .find(|open| open.node.bin.count > 0);
+    let inner = inner.map(|inner| inner.node.bin.last);
     let time = builder.rows.last().map(|row| row.time).or(inner);
     let Some(time) = time else {
         return match builder.open.is_empty() {
@@ -193,11 +197,11 @@ fn put_part(out: &mut Vec<u8>, part: &TrackPart) {
             number(0, *class);
             put_number(out, *id);
         }
-        TrackPart::Cpu(of) => number(1, *of),
-        TrackPart::Process(of) => number(2, *of as u64),
-        TrackPart::Thread(of) => number(3, *of as u64),
-        TrackPart::Number(of) => number(4, *of),
-        TrackPart::Archive(of) => number(5, (*of).into()),
+        TrackPart::Cpu(cpu) => number(1, *cpu),
+        TrackPart::Process(pid) => number(2, *pid as u64),
+        TrackPart::Thread(tid) => number(3, *tid as u64),
+        TrackPart::Number(own) => number(4, *own),
+        TrackPart::Archive(archive) => number(5, (*archive).into()),
         TrackPart::Source(text) => put_named(out, 6, text),
         TrackPart::Host(text) => put_named(out, 7, text),
         TrackPart::Plugin(text) => put_named(out, 8, text),

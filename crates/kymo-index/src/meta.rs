@@ -52,7 +52,7 @@ impl ChunkCounts {
     pub fn add(&mut self, tally: &Tally) {
         let place = self
             .classes
-            .binary_search_by_key(&tally.class, |of| of.class);
+            .binary_search_by_key(&tally.class, |class| class.class);
         match place {
             Err(place) => self.classes.insert(place, *tally),
             Ok(place) => {

@@ -83,7 +83,10 @@ fn counts() -> Vec<ChunkCounts> {
             last: time,
         });
     }
-    let sums = counts.classes.iter().map(|of| (of.class, of.events));
+    let sums = counts
+        .classes
+        .iter()
+        .map(|class| (class.class, class.events));
     assert!(sums.eq([(2, 1), (5, 3)]));
     assert_eq!(counts.events(), 4);
     vec![counts]

@@ -254,7 +254,7 @@ impl TreeBuilder {
         if let Some(parent) = self.open.last_mut() {
             parent.node.bin.add(&node.bin);
         }
-        let known = self.done.iter().position(|(of, _)| *of == level);
+        let known = self.done.iter().position(|(known, _)| *known == level);
         let known = known.unwrap_or_else(|| {
             self.done.push((level, Vec::new()));
             self.done.len() - 1

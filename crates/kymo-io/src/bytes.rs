@@ -136,8 +136,8 @@ impl Bytes {
         match &self.inner {
             #[cfg(not(target_family = "wasm"))]
             Inner::Fetched(fetched) => fetched.fetch(range),
-            Inner::Part(whole, of) => {
-                let place = |at: u64| at.saturating_add(of.start as u64).min(of.end as u64);
+            Inner::Part(whole, part) => {
+                let place = |at: u64| at.saturating_add(part.start as u64).min(part.end as u64);
                 whole.fetch(place(range.start)..place(range.end))
             }
             _ => Ok(()),

@@ -106,9 +106,10 @@ impl Fetched {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let ahead = state.read_ahead(first, last);
         loop {
-            let of = |state: &State, block: u64| state.blocks[block as usize];
-            let Some(begin) = (first..=last).find(|&at| of(&state, at) == Block::Missing) else {
-                if (first..=last).all(|at| of(&state, at) == Block::There) {
+            let state_of = |state: &State, block: u64| state.blocks[block as usize];
+            let Some(begin) = (first..=last).find(|&at| state_of(&state, at) == Block::Missing)
+            else {
+                if (first..=last).all(|at| state_of(&state, at) == Block::There) {
                     return Ok(());
                 }
                 let waited = self.changed.wait(state);
@@ -121,7 +122,7 @@ impl Fetched {
             // Blocks behind the range come along as far as they are missing, too.
             let most = (begin + MOST_AT_ONCE / BLOCK).min(last + 1 + ahead);
             let most = most.min(state.blocks.len() as u64);
-            let end = (begin..most).find(|&at| of(&state, at) != Block::Missing);
+            let end = (begin..most).find(|&at| state_of(&state, at) != Block::Missing);
             let blocks = begin..end.unwrap_or(most);
             state.mark(&blocks, Block::Coming);
             drop(state);
@@ -270,7 +271,11 @@ mod tests {
         assert!(is_right(&fetched, 0..200 * BLOCK));
         let asked = source.asked.lock().unwrap();
         assert!(asked.len() < 20, "{}", asked.len());
-        assert!(asked.iter().all(|of| of.end - of.start <= MOST_AT_ONCE));
+        assert!(
+            asked
+                .iter()
+                .all(|range| range.end - range.start <= MOST_AT_ONCE)
+        );
     }
 
     #[test]
@@ -289,7 +294,7 @@ mod tests {
             }
         });
         let asked = source.asked.lock().unwrap();
-        let bytes: u64 = asked.iter().map(|of| of.end - of.start).sum();
+        let bytes: u64 = asked.iter().map(|range| range.end - range.start).sum();
         assert_eq!(bytes, 40 * BLOCK);
     }
 

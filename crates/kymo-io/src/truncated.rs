@@ -123,11 +123,11 @@ impl Registered {
             None => return None,
         };
         registry.files[place] = file;
-        let of = &PLACES[place];
-        of.is_truncated.store(false, Relaxed);
-        of.gone.store(usize::MAX, Relaxed);
-        of.length.store(bytes.len(), Relaxed);
-        of.begin.store(bytes.as_ptr() as usize, Release);
+        let slot = &PLACES[place];
+        slot.is_truncated.store(false, Relaxed);
+        slot.gone.store(usize::MAX, Relaxed);
+        slot.length.store(bytes.len(), Relaxed);
+        slot.begin.store(bytes.as_ptr() as usize, Release);
         USED.fetch_max(place + 1, Release);
         Some(Self(place))
     }
@@ -136,11 +136,11 @@ impl Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = &PLACES[self.0];
-        of.begin.store(0, Release);
-        let lost = of.is_truncated.load(Acquire);
+        let slot = &PLACES[self.0];
+        slot.begin.store(0, Release);
+        let lost = slot.is_truncated.load(Acquire);
         let file = registry.files[self.0].take();
-        let length = of.length.load(Relaxed);
+        let length = slot.length.load(Relaxed);
         if let Some(file) = file.filter(|file| lost || !file.is_reported && file.is_shorter(length))
         {
             registry.truncated.insert(file.path);
@@ -199,9 +199,9 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, _context: 
 /// registered.
 unsafe fn replace(address: usize) -> bool {
     let page = PAGE.load(Relaxed);
-    for of in PLACES.iter().take(USED.load(Acquire)) {
-        let begin = of.begin.load(Acquire);
-        let end = begin.saturating_add(of.length.load(Relaxed));
+    for slot in PLACES.iter().take(USED.load(Acquire)) {
+        let begin = slot.begin.load(Acquire);
+        let end = begin.saturating_add(slot.length.load(Relaxed));
         // The last page is mapped as a whole.
         if begin == 0 || address < begin || address >= end.next_multiple_of(page.max(1)) {
             continue;
@@ -218,8 +218,8 @@ unsafe fn replace(address: usize) -> bool {
                 0,
             )
         };
-        of.gone.fetch_min(from, Release);
-        of.is_truncated.store(true, Release);
+        slot.gone.fetch_min(from, Release);
+        slot.is_truncated.store(true, Release);
         WAS_TRUNCATED.store(true, Release);
         return mapped != libc::MAP_FAILED;
     }
@@ -234,10 +234,10 @@ pub fn take_truncated() -> Vec<PathBuf> {
     }
     let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
     let mut found = std::mem::take(&mut registry.truncated);
-    for (of, file) in PLACES.iter().zip(&mut registry.files) {
+    for (slot, file) in PLACES.iter().zip(&mut registry.files) {
         let Some(file) = file else { continue };
-        let lost = of.is_truncated.swap(false, Acquire);
-        if lost || !file.is_reported && file.is_shorter(of.length.load(Relaxed)) {
+        let lost = slot.is_truncated.swap(false, Acquire);
+        if lost || !file.is_reported && file.is_shorter(slot.length.load(Relaxed)) {
             file.is_reported = true;
             found.insert(file.path.clone());
         }
@@ -261,14 +261,14 @@ pub fn is_cut_off(bytes: &[u8]) -> bool {
     let end = address + bytes.len();
     let registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
     let mut places = PLACES.iter().zip(&registry.files);
-    let found = places.find_map(|(of, file)| {
-        let begin = of.begin.load(Acquire);
-        let is_it = begin != 0 && begin <= address && end <= begin + of.length.load(Relaxed);
-        is_it.then_some((of, begin, file))
+    let found = places.find_map(|(slot, file)| {
+        let begin = slot.begin.load(Acquire);
+        let is_it = begin != 0 && begin <= address && end <= begin + slot.length.load(Relaxed);
+        is_it.then_some((slot, begin, file))
     });
-    found.is_some_and(|(of, begin, file)| {
+    found.is_some_and(|(slot, begin, file)| {
         let is_shorter = |file: &MappedFile| file.is_shorter(end - begin);
-        of.gone.load(Acquire) < end || last == 0 && file.as_ref().is_some_and(is_shorter)
+        slot.gone.load(Acquire) < end || last == 0 && file.as_ref().is_some_and(is_shorter)
     })
 }
 

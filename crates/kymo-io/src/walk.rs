@@ -41,7 +41,7 @@ pub fn list(directory: &Path) -> io::Result<Vec<Entry>> {
             let path = entry.path();
             // Most systems report with the name what it is: links alone need a look.
             let own = entry.file_type().ok();
-            let is_known = own.filter(|of| of.is_file() || of.is_dir());
+            let is_known = own.filter(|kind| kind.is_file() || kind.is_dir());
             let kind = is_known.or_else(|| Some(std::fs::metadata(&path).ok()?.file_type()));
             Ok(Entry {
                 name: entry.file_name(),
@@ -51,7 +51,7 @@ pub fn list(directory: &Path) -> io::Result<Vec<Entry>> {
                     Some(kind) if kind.is_dir() => EntryKind::Directory,
                     _ => EntryKind::Other,
                 },
-                is_link: own.is_none_or(|of| of.is_symlink()),
+                is_link: own.is_none_or(|kind| kind.is_symlink()),
             })
         })
         .collect::<io::Result<Vec<_>>>()?;

@@ -151,10 +151,10 @@ impl Spool {
 
 /// A name that is safe as a part of a path.
 fn part(name: &str) -> String {
-    let safe = |of: char| match of {
+    let safe = |character: char| match character {
         '/' | '\\' | '\0' => '_',
-        of if of.is_control() => '_',
-        of => of,
+        control if control.is_control() => '_',
+        other => other,
     };
     let mut part: String = name.chars().map(safe).collect();
     while part.len() > LONGEST_PART {

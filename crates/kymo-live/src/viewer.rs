@@ -259,11 +259,11 @@ impl Viewer {
         let mut behind: BTreeMap<(u64, u64), (u64, u64)> = BTreeMap::new();
         for (&id, stream) in &self.streams {
             if stream.ask_at <= now {
-                let of = (stream.frontier, id);
+                let key = (stream.frontier, id);
                 behind
                     .entry(stream.trace)
-                    .and_modify(|known| *known = (*known).min(of))
-                    .or_insert(of);
+                    .and_modify(|known| *known = (*known).min(key))
+                    .or_insert(key);
             }
         }
         let mut turns = behind.range((

@@ -78,11 +78,11 @@ fn stream(id: u64, channel: &'static str, packets: u64) -> Stream {
 }
 
 fn contents(stream: &Stream) -> Vec<u8> {
-    let of = stream.entries.iter().filter_map(|entry| match entry {
+    let packets = stream.entries.iter().filter_map(|entry| match entry {
         Entry::Packet(_, _, bytes, _) => Some(bytes.clone()),
         _ => None,
     });
-    of.collect::<Vec<_>>().concat()
+    packets.collect::<Vec<_>>().concat()
 }
 
 /// One connection: it answers until the viewer is gone.
@@ -254,7 +254,12 @@ impl Connection<'_> {
                     Self::u64(payload, 8),
                     Self::u32(payload, 16),
                 );
-                let stream = self.relay.streams.iter().find(|of| of.id == id).unwrap();
+                let stream = self
+                    .relay
+                    .streams
+                    .iter()
+                    .find(|stream| stream.id == id)
+                    .unwrap();
                 let Entry::Packet(begin, _, bytes, _) = &stream.entries[self.indexed[&id]] else {
                     panic!("there is no packet");
                 };
@@ -294,7 +299,12 @@ impl Connection<'_> {
 
     fn index(&mut self, id: u64) -> Vec<u8> {
         assert!(!self.gone.contains(&id), "stream {id} has ended");
-        let stream = self.relay.streams.iter().find(|of| of.id == id).unwrap();
+        let stream = self
+            .relay
+            .streams
+            .iter()
+            .find(|stream| stream.id == id)
+            .unwrap();
         let next = self.next.entry(id).or_default();
         let entry = stream.entries.get(*next);
         let now = *next;
@@ -409,7 +419,10 @@ fn read(running: &Running, home: &Path, options: ReaderOptions) -> (Reader, Opti
 
 fn stored(reader: &Reader, channel: &str) -> Vec<u8> {
     let status = reader.status();
-    let stream = status.streams.iter().find(|of| of.name.channel == channel);
+    let stream = status
+        .streams
+        .iter()
+        .find(|stream| stream.name.channel == channel);
     std::fs::read(&stream.expect("it was announced").file.path).unwrap()
 }
 
@@ -441,7 +454,7 @@ fn sessions_are_listed_and_read_with_all_versions() {
         let sessions = list_sessions(&daemon, &AtomicBool::new(false)).unwrap();
         let names: Vec<_> = sessions
             .iter()
-            .map(|of| (&*of.host, &*of.name, of.id))
+            .map(|session| (&*session.host, &*session.name, session.id))
             .collect();
         assert_eq!(names, [("vm", "other", 3), ("vm", "s", 4)]);
         let home = TempDir::new().unwrap();
@@ -479,7 +492,7 @@ fn streams_and_metadata_come_in_the_midst() {
         .status()
         .streams
         .iter()
-        .map(|of| of.frontier)
+        .map(|stream| stream.frontier)
         .collect();
     assert_eq!(frontiers, [None, Some(390), Some(390), Some(290)]);
 }
@@ -516,7 +529,7 @@ fn packets_that_are_known_are_not_asked_for() {
         .status()
         .streams
         .iter()
-        .map(|of| of.name.clone())
+        .map(|stream| stream.name.clone())
         .collect();
     drop(reader);
     let mut options = options();
@@ -537,7 +550,7 @@ fn packets_that_are_known_are_not_asked_for() {
         .lock()
         .unwrap()
         .iter()
-        .filter(|&of| of == "5")
+        .filter(|&line| line == "5")
         .count();
     assert_eq!(asked, 2);
 }
@@ -581,7 +594,7 @@ fn a_slow_reader_stops_the_asking_and_a_full_disk_ends_it() {
 
 #[test]
 fn hostile_daemons_are_refused() {
-    let number = |of: u32| of.to_be_bytes().to_vec();
+    let number = |value: u32| value.to_be_bytes().to_vec();
     let connect =
         |major: u32, minor: u32| [vec![0; 8], number(major), number(minor), number(1)].concat();
     let metadata = |length: u64| [length.to_be_bytes().to_vec(), number(1)].concat();

@@ -131,7 +131,7 @@ impl MapExport {
         let overflows = loaded
             .counters
             .iter()
-            .filter(|of| of.has_overflowed)
+            .filter(|counter| counter.has_overflowed)
             .count();
         let mut notes = Vec::new();
         if overflows > 0 {
@@ -322,7 +322,7 @@ impl Recording for MapExport {
         let first = chunk.number.saturating_mul(CHUNK).min(self.counters.len());
         let end = first.saturating_add(CHUNK).min(self.counters.len());
         CounterCursor {
-            of: self,
+            export: self,
             counters: &self.counters[first..end],
             next: 0,
         }
@@ -336,7 +336,7 @@ impl Recording for MapExport {
 /// Walks the counters of a chunk.
 #[derive(Debug)]
 pub struct CounterCursor<'a> {
-    of: &'a MapExport,
+    export: &'a MapExport,
     counters: &'a [Counter],
     next: usize,
 }
@@ -351,7 +351,7 @@ impl<'c> Cursor for CounterCursor<'c> {
         let number = self.next;
         self.next += 1;
         Ok(self.counters.get(number).map(|counter| CounterSample {
-            of: self.of,
+            export: self.export,
             counter,
             number: number as u64,
         }))
@@ -361,7 +361,7 @@ impl<'c> Cursor for CounterCursor<'c> {
 /// A counter as a sample.
 #[derive(Debug)]
 pub struct CounterSample<'a> {
-    of: &'a MapExport,
+    export: &'a MapExport,
     counter: &'a Counter,
     number: u64,
 }
@@ -371,34 +371,34 @@ impl CounterSample<'_> {
         (self.counter.offset as u64).saturating_mul(8)
     }
 
-    fn text<V: Visitor>(&self, visitor: &mut V, of: FieldId, text: &str) {
+    fn text<V: Visitor>(&self, visitor: &mut V, field: FieldId, text: &str) {
         visitor.at(self.bit());
-        visitor.text(of, text.as_bytes());
+        visitor.text(field, text.as_bytes());
         visitor.after(self.bit());
     }
 
     fn optional<V: Visitor>(
         &self,
         visitor: &mut V,
-        of: FieldId,
+        field: FieldId,
         inner: FieldId,
         number: Option<i64>,
     ) {
         visitor.at(self.bit());
-        visitor.begin_optional(of, number.is_some(), number.is_some().into());
+        visitor.begin_optional(field, number.is_some(), number.is_some().into());
         if let Some(number) = number {
             visitor.at(self.bit());
             visitor.sint(inner, number);
             visitor.after(self.bit());
         }
         visitor.at(self.bit());
-        visitor.end_optional(of);
+        visitor.end_optional(field);
     }
 }
 
 impl Event for CounterSample<'_> {
     fn class(&self) -> &EventClass {
-        &self.of.classes[0]
+        &self.export.classes[0]
     }
 
     fn class_index(&self) -> usize {
@@ -406,11 +406,11 @@ impl Event for CounterSample<'_> {
     }
 
     fn timestamp(&self) -> Option<Timestamp> {
-        self.of.timestamp()
+        self.export.timestamp()
     }
 
     fn ticks(&self) -> Option<u64> {
-        self.of.ticks()
+        self.export.ticks()
     }
 
     fn number(&self) -> u64 {

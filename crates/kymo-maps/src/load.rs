@@ -93,8 +93,10 @@ struct Row<'i, 's>(&'i Insert<'s>);
 impl Row<'_, '_> {
     fn cell(&self, name: &str) -> Option<&Cell<'_>> {
         let position = match self.0.columns.is_empty() {
-            true => columns(self.0.table).iter().position(|of| *of == name)?,
-            false => self.0.columns.iter().position(|of| *of == name)?,
+            true => columns(self.0.table)
+                .iter()
+                .position(|column| *column == name)?,
+            false => self.0.columns.iter().position(|column| *column == name)?,
         };
         self.0.cells.get(position)
     }

@@ -179,9 +179,9 @@ impl<'s> Words<'s> {
         }
         let begin = self.at;
         let first = *bytes.get(begin)?;
-        let run = |of: fn(&u8) -> bool| {
+        let run = |continues: fn(&u8) -> bool| {
             let rest = &bytes[begin + 1..];
-            begin + 1 + rest.iter().take_while(|byte| of(byte)).count()
+            begin + 1 + rest.iter().take_while(|byte| continues(byte)).count()
         };
         match first {
             b'\'' => {
@@ -241,7 +241,9 @@ mod tests {
         let text = "CREATE TABLE a (b CHECK (b IN (';')));\nBEGIN;\
             INSERT INTO keys (id, name) VALUES (1, 'it''s; \\');\
             insert into \"keys\" values(-2,NULL),(3,'');COMMIT;";
-        let statements: Vec<_> = Statements::new(text).map(|(_, of)| of).collect();
+        let statements: Vec<_> = Statements::new(text)
+            .map(|(_, statement)| statement)
+            .collect();
         let insert = |columns: &[&'static str], cells: Vec<Cell<'static>>| Insert {
             table: "keys",
             columns: columns.to_vec(),

@@ -20,7 +20,7 @@ fn export(rows: &str) -> MapExport {
 #[test]
 fn counters_have_their_channels_groups_and_keys() {
     // In any order, with and without columns.
-    let of = export(
+    let export = export(
         "INSERT INTO entries (group_id, part_id, key_id, value, has_overflow) VALUES (2, NULL, 1, -7, 1);
         INSERT INTO entries VALUES(1,1,1,5,0),(1,0,1,4,0);
         INSERT INTO keys (id, name) VALUES (1, 'it''s');
@@ -30,8 +30,12 @@ fn counters_have_their_channels_groups_and_keys() {
         INSERT INTO channels (id, name, type) VALUES (9, 'c', 'user');
         COMMIT;",
     );
-    assert!(of.faults.is_empty(), "{:?}", of.faults);
-    let names: Vec<_> = of.counters.iter().map(|of| (of.name(), of.value)).collect();
+    assert!(export.faults.is_empty(), "{:?}", export.faults);
+    let names: Vec<_> = export
+        .counters
+        .iter()
+        .map(|counter| (counter.name(), counter.value))
+        .collect();
     assert_eq!(
         names,
         [
@@ -40,12 +44,12 @@ fn counters_have_their_channels_groups_and_keys() {
             ("c/1000/it's/cpu 1".to_owned(), 5),
         ]
     );
-    assert_eq!(of.notes().len(), 2);
+    assert_eq!(export.notes().len(), 2);
 }
 
 #[test]
 fn damage_is_reported_and_the_rest_is_read() {
-    let of = export(
+    let export = export(
         "INSERT INTO channels (id, name, type) VALUES (1, 'c', 'kernel');
         INSERT INTO groups VALUES (1, 1, 'kernel-global', NULL, NULL, 'signed-int-64');
         INSERT INTO keys VALUES (1, 'read');
@@ -54,18 +58,18 @@ fn damage_is_reported_and_the_rest_is_read() {
         INSERT INTO entries VALUES (1, 0, 1, 'x', 0);
         INSERT INTO entries VALU",
     );
-    assert_eq!(of.counters(), 1);
-    assert_eq!(of.counters[0].name(), "c/read/cpu 0");
-    assert_eq!(of.faults.len(), 4, "{:?}", of.faults);
+    assert_eq!(export.counters(), 1);
+    assert_eq!(export.counters[0].name(), "c/read/cpu 0");
+    assert_eq!(export.faults.len(), 4, "{:?}", export.faults);
 }
 
 proptest! {
     #[test]
     fn any_text_is_withstood(rows in "(INSERT INTO (keys|entries|groups|channels) VALUES|[(),;' 0-9]|\\PC|NULL|COMMIT;){0,60}") {
-        let of = export(&rows);
-        for number in 0..of.chunk_count(0) {
-            let chunk = of.chunk(0, number).unwrap();
-            let mut cursor = of.cursor(&chunk);
+        let export = export(&rows);
+        for number in 0..export.chunk_count(0) {
+            let chunk = export.chunk(0, number).unwrap();
+            let mut cursor = export.cursor(&chunk);
             while let Some(event) = cursor.next_event().unwrap() {
                 event.visit(&mut kymo_model::Nothing).unwrap();
             }

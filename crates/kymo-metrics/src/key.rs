@@ -188,11 +188,11 @@ impl Key {
             return Err(KeyError::Label);
         }
         // The end of a name is greater than all of its bytes, so names are compared without it.
-        let of = |part: &Part| &self.bytes[part.begin..part.value - 1];
-        if !self.parts.is_sorted_by(|a, b| of(a) < of(b)) {
+        let name = |part: &Part| &self.bytes[part.begin..part.value - 1];
+        if !self.parts.is_sorted_by(|a, b| name(a) < name(b)) {
             let mut parts = self.parts.clone();
-            parts.sort_by(|a, b| of(a).cmp(of(b)));
-            if parts.windows(2).any(|two| of(&two[0]) == of(&two[1])) {
+            parts.sort_by(|a, b| name(a).cmp(name(b)));
+            if parts.windows(2).any(|two| name(&two[0]) == name(&two[1])) {
                 return Err(KeyError::Twice);
             }
             let first = self.parts.iter().map(|part| part.begin).min();

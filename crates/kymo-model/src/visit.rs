@@ -120,11 +120,11 @@ pub struct Both<'a, A, B>(
 
 /// Methods that call the same ones of both.
 macro_rules! both {
-    ($($method:ident($($of:ident: $type:ty),*);)*) => {$(
+    ($($method:ident($($argument:ident: $type:ty),*);)*) => {$(
         #[inline(always)]
-        fn $method(&mut self, $($of: $type),*) {
-            self.0.$method($($of),*);
-            self.1.$method($($of),*);
+        fn $method(&mut self, $($argument: $type),*) {
+            self.0.$method($($argument),*);
+            self.1.$method($($argument),*);
         }
     )*};
 }

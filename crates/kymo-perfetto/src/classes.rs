@@ -225,7 +225,7 @@ impl Classes {
 
     /// The class of the events of a kind that have no other.
     fn generic(&mut self, kind: Kind) -> u32 {
-        if let Some(&(_, class)) = self.generic.iter().find(|(of, _)| *of == kind) {
+        if let Some(&(_, class)) = self.generic.iter().find(|(known, _)| *known == kind) {
             return class;
         }
         let class = self.add(kind, kind.generic_name().into());

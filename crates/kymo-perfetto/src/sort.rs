@@ -262,9 +262,9 @@ mod tests {
             let mut expected: Vec<_> = times.iter().copied().zip(0..).collect();
             expected.sort();
             for memory in [memory, usize::MAX] {
-                let (of, found) = sorted(&times, memory);
+                let (sorter, found) = sorted(&times, memory);
                 prop_assert_eq!(&found, &expected);
-                prop_assert_eq!(of.rows, times.len() as u64);
+                prop_assert_eq!(sorter.rows, times.len() as u64);
             }
         }
     }
@@ -272,15 +272,15 @@ mod tests {
     #[test]
     fn parts_are_bounded_and_follow_each_other() {
         let times: Vec<i64> = (0..40_000).rev().collect();
-        let (of, found) = sorted(&times, 1 << 18);
+        let (sorter, found) = sorted(&times, 1 << 18);
         assert_eq!(found.len(), 40_000);
-        assert_eq!(of.parts.len(), 3);
+        assert_eq!(sorter.parts.len(), 3);
         let mut offset = 0;
-        for part in &of.parts {
+        for part in &sorter.parts {
             assert_eq!(part.offset, offset);
             assert!(part.begin <= part.end);
             offset += part.bytes;
         }
-        assert_eq!(offset, of.spool.bytes().len() as u64);
+        assert_eq!(offset, sorter.spool.bytes().len() as u64);
     }
 }

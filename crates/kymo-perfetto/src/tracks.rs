@@ -170,8 +170,8 @@ impl Tracks {
     }
 }
 
-fn has_room<K: Eq + std::hash::Hash, V>(of: &HashMap<K, V>, key: &K, folded: &mut u64) -> bool {
-    let has_room = of.len() < MOST_NAMES || of.contains_key(key);
+fn has_room<K: Eq + std::hash::Hash, V>(names: &HashMap<K, V>, key: &K, folded: &mut u64) -> bool {
+    let has_room = names.len() < MOST_NAMES || names.contains_key(key);
     *folded += u64::from(!has_room);
     has_room
 }

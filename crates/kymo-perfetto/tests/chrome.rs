@@ -33,14 +33,18 @@ fn arrays_may_be_cut_off_after_an_event() {
         ("[", "]"),
         (r#"{"traceEvents":["#, ""),
     ] {
-        let of = json(&format!("{before}{event},\n{event}{after}"));
-        assert_eq!((of.events(), of.faults()), (2, &[][..]), "{before} {after}");
+        let recording = json(&format!("{before}{event},\n{event}{after}"));
+        assert_eq!(
+            (recording.events(), recording.faults()),
+            (2, &[][..]),
+            "{before} {after}"
+        );
     }
     for end in 1..event.len() {
-        let of = json(&format!("[{event},\n{}", &event[..end]));
-        assert_eq!(of.events(), 1);
-        let [fault] = of.faults() else {
-            panic!("{:?}", of.faults());
+        let recording = json(&format!("[{event},\n{}", &event[..end]));
+        assert_eq!(recording.events(), 1);
+        let [fault] = recording.faults() else {
+            panic!("{:?}", recording.faults());
         };
         assert_eq!(fault.code, FaultCode::Truncated, "{fault}");
     }
@@ -57,10 +61,10 @@ fn damage_costs_an_event() {
         "{\"s\":\"\\x\"}",
         "7",
     ] {
-        let of = json(&format!("[{event},\n{damage},\n{event},\n{event}]"));
-        assert_eq!(of.events(), 3, "{damage}");
-        let [fault] = of.faults() else {
-            panic!("{damage}: {:?}", of.faults());
+        let recording = json(&format!("[{event},\n{damage},\n{event},\n{event}]"));
+        assert_eq!(recording.events(), 3, "{damage}");
+        let [fault] = recording.faults() else {
+            panic!("{damage}: {:?}", recording.faults());
         };
         assert_eq!(fault.code, FaultCode::Syntax);
         let place = event.len() as u64 + 3;
@@ -72,15 +76,15 @@ fn damage_costs_an_event() {
 fn what_nests_too_deep_is_left_out() {
     for (depth, expected) in [(512, 0), (513, 1), (10_000, 1)] {
         let (open, close) = ("[".repeat(depth), "]".repeat(depth));
-        let of = json(&format!(r#"[{{"ph":"i","args":{{"a":{open}{close}}}}}]"#));
-        assert_eq!((of.events(), of.faults()), (1, &[][..]));
-        assert_eq!(of.notes().len(), expected, "{:?}", of.notes());
+        let recording = json(&format!(r#"[{{"ph":"i","args":{{"a":{open}{close}}}}}]"#));
+        assert_eq!((recording.events(), recording.faults()), (1, &[][..]));
+        assert_eq!(recording.notes().len(), expected, "{:?}", recording.notes());
     }
-    let of = json(&format!(
+    let recording = json(&format!(
         "[{{\"ph\":\"i\",\"args\":{{\"a\":{}",
         "[".repeat(100_000)
     ));
-    assert_eq!(of.faults().len(), 1);
+    assert_eq!(recording.faults().len(), 1);
 }
 
 #[test]
@@ -95,12 +99,16 @@ fn large_files_are_sorted() {
             number % 3
         );
     }
-    let of = json(&text);
+    let recording = json(&text);
     assert_eq!(
-        (of.events(), of.tracks().len(), of.event_classes().len()),
+        (
+            recording.events(),
+            recording.tracks().len(),
+            recording.event_classes().len()
+        ),
         (count, 10, 3)
     );
-    let chunks: Vec<_> = of.chunks(0).collect();
+    let chunks: Vec<_> = recording.chunks(0).collect();
     assert!(chunks.len() > 2);
     assert!(
         chunks

@@ -37,12 +37,12 @@ fn what_kymo_writes_comes_back() {
     let perfetto = open("kymo-log.pftrace", trace!("kymo-log"));
     let chrome = open("kymo-log.json", include_bytes!("traces/kymo-log.json"));
     assert_eq!(perfetto.events(), chrome.events());
-    for of in [&perfetto, &chrome] {
-        assert_eq!((of.faults(), of.notes()), (&[][..], &[][..]));
+    for recording in [&perfetto, &chrome] {
+        assert_eq!((recording.faults(), recording.notes()), (&[][..], &[][..]));
     }
     // Times, names, roles and arguments are the same; tracks have other numbers.
-    let rows = |of| -> Vec<String> {
-        let text = text(of);
+    let rows = |recording| -> Vec<String> {
+        let text = text(recording);
         let rows = text.lines().filter(|line| !line.starts_with("TRACK"));
         rows.map(|row| match (row.find(" track="), row.find(" phase=")) {
             (Some(begin), Some(end)) => format!("{}{}", &row[..begin], &row[end..]),
@@ -88,26 +88,29 @@ fn packet(content: &[u8]) -> Vec<u8> {
 fn damage_costs_a_packet() {
     let event = packet(&message(11, b"\x48\x03\xba\x01\x01x"));
     let damaged = packet(b"\x5a\x7fxy");
-    let of = open("x.pftrace", &[&event[..], &damaged, &event].concat());
-    assert_eq!(of.events(), 2);
-    let [fault] = of.faults() else {
-        panic!("{:?}", of.faults());
+    let recording = open("x.pftrace", &[&event[..], &damaged, &event].concat());
+    assert_eq!(recording.events(), 2);
+    let [fault] = recording.faults() else {
+        panic!("{:?}", recording.faults());
     };
     assert_eq!(
         (fault.code, fault.offset),
         (FaultCode::BeyondContent, event.len() as u64)
     );
     for cut in 1..event.len() {
-        let of = open("x.pftrace", &[&event[..], &event[..cut]].concat());
-        let codes: Vec<_> = of.faults().iter().map(|fault| fault.code).collect();
+        let recording = open("x.pftrace", &[&event[..], &event[..cut]].concat());
+        let codes: Vec<_> = recording.faults().iter().map(|fault| fault.code).collect();
         assert_eq!(
-            (of.events(), &codes[..]),
+            (recording.events(), &codes[..]),
             (1, &[FaultCode::Truncated][..]),
             "{cut}"
         );
     }
-    let of = open("x.pftrace", &[&event[..], b"\x0f\0"].concat());
-    assert_eq!((of.events(), of.faults()[0].code), (1, FaultCode::Magic));
+    let recording = open("x.pftrace", &[&event[..], b"\x0f\0"].concat());
+    assert_eq!(
+        (recording.events(), recording.faults()[0].code),
+        (1, FaultCode::Magic)
+    );
 }
 
 #[test]
@@ -118,9 +121,14 @@ fn annotations_may_nest_as_deep_as_they_like() {
     }
     let annotation = [&b"\x52\x01a"[..], &annotation].concat();
     let event = [&b"\x48\x03\xba\x01\x01x"[..], &message(4, &annotation)].concat();
-    let of = open("x.pftrace", &packet(&message(11, &event)));
-    assert_eq!((of.events(), of.notes().len()), (1, 1), "{:?}", of.notes());
-    assert!(text(&of).contains(&"[".repeat(32)));
+    let recording = open("x.pftrace", &packet(&message(11, &event)));
+    assert_eq!(
+        (recording.events(), recording.notes().len()),
+        (1, 1),
+        "{:?}",
+        recording.notes()
+    );
+    assert!(text(&recording).contains(&"[".repeat(32)));
 }
 
 #[test]
@@ -137,9 +145,9 @@ fn what_is_compressed_to_nothing_is_bounded() {
     let mut content = vec![0x92, 0x03];
     content.extend_from_slice(&message(1, &compressed)[1..]);
     let event = packet(&message(11, b"\x48\x03\xba\x01\x01x"));
-    let of = open("x.pftrace", &[message(1, &content), event].concat());
+    let recording = open("x.pftrace", &[message(1, &content), event].concat());
     assert_eq!(
-        (of.events(), of.faults()[0].code),
+        (recording.events(), recording.faults()[0].code),
         (1, FaultCode::PacketLimit)
     );
 }

@@ -89,23 +89,26 @@ fn expected(events: &[Written], open: &mut [usize]) -> Vec<Expected> {
     let mut lines = Vec::new();
     for event in events {
         time += event.after;
-        let of = TRACKS[event.track];
+        let track_name = TRACKS[event.track];
         let track = |name: &str| format!(" track_name={name:?}");
         let mut has = Vec::new();
         let (name, number) = match event.what {
             What::Integer(value) => {
-                has.push(track(&format!("{of} integers")));
+                has.push(track(&format!("{track_name} integers")));
                 (
-                    format!("{of} integers Instant counter"),
+                    format!("{track_name} integers Instant counter"),
                     ("value", value as f64),
                 )
             }
             What::Float(value) => {
-                has.push(track(&format!("{of} floats")));
-                (format!("{of} floats Instant counter"), ("value", value))
+                has.push(track(&format!("{track_name} floats")));
+                (
+                    format!("{track_name} floats Instant counter"),
+                    ("value", value),
+                )
             }
             What::Instant(name) | What::Begin(name) => {
-                has.push(track(of));
+                has.push(track(track_name));
                 has.push(format!(" text={:?}", event.text));
                 has.extend(event.flow.map(|flow| format!(" flow_ids={flow}u")));
                 let role = match event.what {
@@ -124,7 +127,7 @@ fn expected(events: &[Written], open: &mut [usize]) -> Vec<Expected> {
             What::End if open[event.track] == 0 => continue,
             What::End => {
                 open[event.track] -= 1;
-                has.push(track(of));
+                has.push(track(track_name));
                 (" End ".to_string(), ("number", f64::NAN))
             }
         };
@@ -142,10 +145,10 @@ fn perfetto(events: &[Written]) -> Vec<u8> {
     let mut names = Names::default();
     let event_names = NAMES.map(|name| names.events.number(name));
     let [number, text] = ["number", "text"].map(|name| names.annotations.number(name));
-    let of = AnnotationOf::Event;
+    let container = AnnotationOf::Event;
     let annotations = (
-        Annotation::new(of, number, AnnotationKind::Int),
-        Annotation::new(of, text, AnnotationKind::Text),
+        Annotation::new(container, number, AnnotationKind::Int),
+        Annotation::new(container, text, AnnotationKind::Text),
     );
     let mut writer = PerfettoWriter::new(Arc::new(names));
     let mut out = Line::new();

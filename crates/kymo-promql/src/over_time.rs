@@ -67,10 +67,10 @@ impl Evaluator<'_> {
         }
         let met = |series: &Series| {
             if series.is_rate && OF_COUNTERS.contains(&name) {
-                let of = series.labels.name();
+                let metric = series.labels.name();
                 self.warn(|| {
                     format!(
-                        "{name}() of {of}: the values are rates per second already, since the database stores \
+                        "{name}() of {metric}: the values are rates per second already, since the database stores \
                          rates of the counter; use avg_over_time() instead"
                     )
                 });

@@ -325,12 +325,17 @@ fn queries_are_bounded() {
         step: Some(25),
         ..time
     };
-    let nested = |of: &str| shown(&format!("{of} + {of} + {of} + {of}"), range);
-    for of in ["pi()", "time()", "scalar(vector(1))"] {
+    let nested = |operand: &str| {
+        shown(
+            &format!("{operand} + {operand} + {operand} + {operand}"),
+            range,
+        )
+    };
+    for query in ["pi()", "time()", "scalar(vector(1))"] {
         assert_eq!(
-            nested(of),
+            nested(query),
             "error: query processing would load too many samples into memory: the limit is 100000",
-            "{of}"
+            "{query}"
         );
     }
     let expression = Expression::parse("1").unwrap();

@@ -55,7 +55,7 @@ pub(crate) fn run(
     recordings: &[AnyRecording],
     filter: &Filter,
     kind: &str,
-    of: &AnalysisOptions,
+    given: &AnalysisOptions,
     threads: usize,
 ) -> PyResult<Vec<u8>> {
     let stopped = AtomicBool::new(false);
@@ -65,10 +65,10 @@ pub(crate) fn run(
         threads,
         ..Options::default()
     };
-    let tracks = names(of.track.as_ref(), "track")?;
+    let tracks = names(given.track.as_ref(), "track")?;
     let tracks = tracks.map_or(TrackBy::Recording, TrackBy::Fields);
     let pattern = |text: &String| EventPattern::new(text);
-    let events = match (&of.start, &of.end) {
+    let events = match (&given.start, &given.end) {
         (Some(start), Some(end)) => Some((pattern(start), pattern(end))),
         (None, None) => None,
         _ => {
@@ -82,32 +82,33 @@ pub(crate) fn run(
     };
     match kind {
         "latency" => {
-            let pair_by = of.pair_by.as_deref().map(PairBy::parse).transpose();
+            let pair_by = given.pair_by.as_deref().map(PairBy::parse).transpose();
             let query = LatencyQuery {
                 events,
                 pair_by: pair_by
                     .map_err(|error| errors::filter(&error, "pair_by"))?
                     .unwrap_or_default(),
                 tracks,
-                worst: of.worst.unwrap_or(10),
+                worst: given.worst.unwrap_or(10),
             };
             let made = interruptible(py, stop, || {
-                Latency::new(recordings, &select, &query, &options).map(|of| of.to_json())
+                Latency::new(recordings, &select, &query, &options)
+                    .map(|analysis| analysis.to_json())
             })?;
             made.map_err(failed)
         }
         "states" => {
-            let Some(state) = &of.state else {
+            let Some(state) = &given.state else {
                 return Err(PyValueError::new_err(
                     "states need the event that begins them",
                 ));
             };
             let query = StatesQuery {
                 state: pattern(state),
-                per: names(of.per.as_ref(), "per")?,
+                per: names(given.per.as_ref(), "per")?,
                 tracks,
-                filter: of.where_state.as_deref().map(Glob::new),
-                sort: match of.sort.as_deref() {
+                filter: given.where_state.as_deref().map(Glob::new),
+                sort: match given.sort.as_deref() {
                     None | Some("time") => Sort::Time,
                     Some("count") => Sort::Count,
                     Some("mean") => Sort::Mean,
@@ -117,26 +118,29 @@ pub(crate) fn run(
                 },
             };
             let made = interruptible(py, stop, || {
-                States::new(recordings, &select, &query, &options).map(|of| of.to_json())
+                States::new(recordings, &select, &query, &options)
+                    .map(|analysis| analysis.to_json())
             })?;
             made.map_err(failed)
         }
         "profile" => {
             let query = ProfileQuery {
                 events,
-                key: names(of.key.as_ref(), "key")?,
+                key: names(given.key.as_ref(), "key")?,
                 tracks,
-                running: of.running,
+                running: given.running,
                 call_graph: false,
             };
             let made = interruptible(py, stop, || {
-                Profile::new(recordings, &select, &query, &options).map(|of| of.to_json())
+                Profile::new(recordings, &select, &query, &options)
+                    .map(|analysis| analysis.to_json())
             })?;
             made.map_err(failed)
         }
         "by_track" => {
             let made = interruptible(py, stop, || {
-                TrackStats::new(recordings, &select, &tracks, &options).map(|of| of.to_json())
+                TrackStats::new(recordings, &select, &tracks, &options)
+                    .map(|analysis| analysis.to_json())
             })?;
             made.map_err(failed)
         }

@@ -52,14 +52,14 @@ pub(crate) fn rows(error: &RowsError) -> PyErr {
 }
 
 /// Where damage is, and what is wrong.
-pub(crate) fn fault(py: Python<'_>, of: &FaultReport) -> PyResult<Py<PyDict>> {
+pub(crate) fn fault(py: Python<'_>, fault: &FaultReport) -> PyResult<Py<PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("path", of.file.as_os_str())?;
-    dict.set_item("offset", of.offset)?;
-    dict.set_item("packet", of.packet)?;
-    dict.set_item("event", of.event)?;
-    dict.set_item("field", of.field.as_deref())?;
-    dict.set_item("message", &of.message)?;
-    dict.set_item("text", of.to_string())?;
+    dict.set_item("path", fault.file.as_os_str())?;
+    dict.set_item("offset", fault.offset)?;
+    dict.set_item("packet", fault.packet)?;
+    dict.set_item("event", fault.event)?;
+    dict.set_item("field", fault.field.as_deref())?;
+    dict.set_item("message", &fault.message)?;
+    dict.set_item("text", fault.to_string())?;
     Ok(dict.unbind())
 }

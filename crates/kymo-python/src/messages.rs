@@ -173,12 +173,12 @@ impl Shared {
     fn class(&self, py: Python<'_>, recording: usize, class: usize) -> Option<&Arc<ClassInfo>> {
         let info = self.classes.get(recording)?.get(class)?;
         Some(info.get_or_init(|| {
-            let of = &self.timeline.recordings()[recording].event_classes()[class];
-            let id = of.id.to_string();
-            let name = of.name.as_deref().unwrap_or(&id);
+            let class = &self.timeline.recordings()[recording].event_classes()[class];
+            let id = class.id.to_string();
+            let name = class.name.as_deref().unwrap_or(&id);
             Arc::new(ClassInfo {
                 name: PyString::intern(py, name).unbind(),
-                names: Names::new(py, &of.schema),
+                names: Names::new(py, &class.schema),
             })
         }))
     }
@@ -203,8 +203,14 @@ impl Messages {
         limit: Option<u64>,
         (has_structure, strict): (bool, bool),
     ) -> PyResult<Self> {
-        let of = timeline.recordings().iter();
-        let classes = of.map(|of| of.event_classes().iter().map(|_| OnceLock::new()).collect());
+        let opened = timeline.recordings().iter();
+        let classes = opened.map(|recording| {
+            recording
+                .event_classes()
+                .iter()
+                .map(|_| OnceLock::new())
+                .collect()
+        });
         let shared = Arc::new(Shared {
             classes: classes.collect(),
             timeline: timeline.clone(),
@@ -599,16 +605,20 @@ impl Message {
 /// The fields of a packet's header and context.
 pub(crate) fn packet<'p>(
     py: Python<'p>,
-    of: &AnyRecording,
+    recording: &AnyRecording,
     (stream, number): (usize, usize),
     scope: Scope,
 ) -> PyResult<Option<Bound<'p, PyAny>>> {
-    let (Some(info), Some(chunk)) = (of.streams().get(stream), of.chunk(stream, number)) else {
+    let (Some(info), Some(chunk)) = (
+        recording.streams().get(stream),
+        recording.chunk(stream, number),
+    ) else {
         return Ok(None);
     };
     let mut line = Line::new();
-    of.visit_packet(&chunk, &mut Encoder::new(&mut line))
-        .map_err(|fault| Error::new_err(of.report(&chunk, None, fault).to_string()))?;
+    recording
+        .visit_packet(&chunk, &mut Encoder::new(&mut line))
+        .map_err(|fault| Error::new_err(recording.report(&chunk, None, fault).to_string()))?;
     let names = Names::new(py, &info.packet_schema);
     let decoder = Decoder {
         bytes: line.as_bytes(),
@@ -618,5 +628,8 @@ pub(crate) fn packet<'p>(
 
 /// The damage that opening has shown.
 pub(crate) fn faults(py: Python<'_>, timeline: &Timeline) -> PyResult<Vec<Py<PyDict>>> {
-    timeline.faults().map(|of| errors::fault(py, of)).collect()
+    timeline
+        .faults()
+        .map(|fault| errors::fault(py, fault))
+        .collect()
 }

@@ -109,12 +109,12 @@ impl Recordings {
     fn query(
         &self,
         timeline: &Timeline,
-        of: &Selection,
+        selection: &Selection,
         threads: Option<usize>,
     ) -> PyResult<Query> {
         let mut query = Query::default();
-        query.filter = of.query();
-        query.range = of.range(timeline.recordings(), self.gmt)?;
+        query.filter = selection.query();
+        query.range = selection.range(timeline.recordings(), self.gmt)?;
         query.threads = self.threads(threads);
         Ok(query)
     }
@@ -146,8 +146,10 @@ impl Recordings {
     /// Paths of the recordings.
     fn _paths(&self) -> PyResult<Vec<std::ffi::OsString>> {
         let timeline = self.timeline()?;
-        let of = timeline.recordings().iter();
-        Ok(of.map(|of| of.path().as_os_str().to_owned()).collect())
+        let recordings = timeline.recordings().iter();
+        Ok(recordings
+            .map(|recording| recording.path().as_os_str().to_owned())
+            .collect())
     }
 
     /// Event classes: recording, position, name, number, number of the stream class, log level.
@@ -167,12 +169,12 @@ impl Recordings {
     > {
         let timeline = self.timeline()?;
         let mut all = Vec::new();
-        for (recording, of) in timeline.recordings().iter().enumerate() {
-            for (class, info) in of.event_classes().iter().enumerate() {
+        for (number, recording) in timeline.recordings().iter().enumerate() {
+            for (class, info) in recording.event_classes().iter().enumerate() {
                 let name = info.name.as_deref().map(str::to_owned);
                 let uri = info.emf_uri.as_deref().map(str::to_owned);
                 all.push((
-                    recording,
+                    number,
                     class,
                     name,
                     info.id,
@@ -201,7 +203,7 @@ impl Recordings {
         let Some(info) = classes.and_then(|classes| classes.get(class)) else {
             return Ok(None);
         };
-        let scope = Scope::ALL.into_iter().find(|of| of.name() == scope);
+        let scope = Scope::ALL.into_iter().find(|known| known.name() == scope);
         let root = scope.and_then(|scope| info.schema.root(scope));
         root.map(|root| describe(py, &info.schema, root))
             .transpose()
@@ -222,12 +224,12 @@ impl Recordings {
         let Some(root) = info.packet_schema.root(Scope::PacketContext) else {
             return Ok(None);
         };
-        let of = &timeline.recordings()[recording];
+        let recording = &timeline.recordings()[recording];
         let described = describe(py, &info.packet_schema, root)?;
         // Sizes, times and counters are the reader's business.
         let children = PyList::empty(py);
         for &child in &info.packet_schema.field(root).children {
-            if !of.is_packet_bookkeeping(stream, child) {
+            if !recording.is_packet_bookkeeping(stream, child) {
                 let name = info.packet_schema.field(child).name.as_deref();
                 children.append((name, describe(py, &info.packet_schema, child)?))?;
             }
@@ -252,7 +254,9 @@ impl Recordings {
     ) -> PyResult<Option<Bound<'p, PyAny>>> {
         let timeline = self.timeline()?;
         match timeline.recordings().get(recording) {
-            Some(of) => messages::packet(py, of, (stream, packet), Scope::PacketContext),
+            Some(recording) => {
+                messages::packet(py, recording, (stream, packet), Scope::PacketContext)
+            }
             None => Ok(None),
         }
     }
@@ -261,15 +265,10 @@ impl Recordings {
     fn _tracks(&self) -> PyResult<Vec<(usize, String, String, Option<String>)>> {
         let timeline = self.timeline()?;
         let mut all = Vec::new();
-        for (recording, of) in timeline.recordings().iter().enumerate() {
-            for track in of.tracks() {
+        for (number, recording) in timeline.recordings().iter().enumerate() {
+            for track in recording.tracks() {
                 let unit = track.unit.as_deref().map(str::to_owned);
-                all.push((
-                    recording,
-                    track.path.to_string(),
-                    track.name.to_string(),
-                    unit,
-                ));
+                all.push((number, track.path.to_string(), track.name.to_string(), unit));
             }
         }
         Ok(all)
@@ -363,17 +362,18 @@ impl Recordings {
         dict.set_item("span", summary.span)?;
         dict.set_item("untimed", summary.untimed)?;
         let tracks = PyList::empty(py);
-        for of in &summary.tracks {
+        for summed in &summary.tracks {
             let track = PyDict::new(py);
-            track.set_item("recording", of.recording)?;
-            track.set_item("track", of.track.path.to_string())?;
-            track.set_item("name", &*of.track.name)?;
-            track.set_item("unit", of.track.unit.as_deref())?;
-            track.set_item("begin", of.begin)?;
+            track.set_item("recording", summed.recording)?;
+            track.set_item("track", summed.track.path.to_string())?;
+            track.set_item("name", &*summed.track.name)?;
+            track.set_item("unit", summed.track.unit.as_deref())?;
+            track.set_item("begin", summed.begin)?;
             let bins = PyList::empty(py);
-            for (position, bin) in &of.bins {
+            for (position, bin) in &summed.bins {
                 let row = PyDict::new(py);
-                let begin = i128::from(of.begin) + i128::from(*position) * i128::from(summary.span);
+                let begin =
+                    i128::from(summed.begin) + i128::from(*position) * i128::from(summary.span);
                 row.set_item("begin", begin)?;
                 row.set_item("count", bin.count)?;
                 if let Some(values) = &bin.values {

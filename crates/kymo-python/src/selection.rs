@@ -64,16 +64,21 @@ impl Selection {
         };
         let windows = query.windows(recordings, gmt);
         let windows = windows.map_err(|error| wrong(&error))?;
-        Ok(windows.into_iter().map(|of| of.and(reported)).collect())
+        Ok(windows
+            .into_iter()
+            .map(|window| window.and(reported))
+            .collect())
     }
 
     /// The range of all recordings together.
     pub(crate) fn range(&self, recordings: &[AnyRecording], gmt: bool) -> PyResult<Window> {
         let windows = self.windows(recordings, gmt)?;
         match windows.split_first() {
-            Some((first, rest)) if rest.iter().any(|of| of != first) => Err(QueryError::new_err(
-                "times without a date mean different days in these recordings: give the date too",
-            )),
+            Some((first, rest)) if rest.iter().any(|other| other != first) => {
+                Err(QueryError::new_err(
+                    "times without a date mean different days in these recordings: give the date too",
+                ))
+            }
             Some((first, _)) => Ok(*first),
             None => Ok(Window::ALL),
         }

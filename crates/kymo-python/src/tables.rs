@@ -162,7 +162,9 @@ impl Table {
         columns: Vec<Vec<Option<f64>>>,
     ) -> PyResult<Self> {
         let times = arrow_array::TimestampSecondArray::from(times).with_timezone("UTC");
-        let field = |name: &str, of: &DataType| arrow_schema::Field::new(name, of.clone(), true);
+        let field = |name: &str, data_type: &DataType| {
+            arrow_schema::Field::new(name, data_type.clone(), true)
+        };
         let mut fields = vec![field("timestamp", times.data_type())];
         let mut arrays: Vec<arrow_array::ArrayRef> = vec![Arc::new(times)];
         for (name, values) in names.iter().zip(columns) {
@@ -235,14 +237,16 @@ impl Table {
             .iter()
             .enumerate()
             .map(|(position, field)| {
-                let arrays: Vec<&dyn Array> =
-                    batches.iter().map(|of| &**of.column(position)).collect();
+                let arrays: Vec<&dyn Array> = batches
+                    .iter()
+                    .map(|batch| &**batch.column(position))
+                    .collect();
                 let (kind, values) = numpy(py, field.data_type(), &arrays)?;
-                let has_nulls = arrays.iter().any(|of| of.null_count() > 0);
+                let has_nulls = arrays.iter().any(|array| array.null_count() > 0);
                 let nulls = has_nulls.then(|| {
                     let nulls = arrays
                         .iter()
-                        .flat_map(|of| (0..of.len()).map(|row| u8::from(of.is_null(row))));
+                        .flat_map(|array| (0..array.len()).map(|row| u8::from(array.is_null(row))));
                     PyByteArray::new(py, &nulls.collect::<Vec<u8>>())
                 });
                 Ok((field.name().clone(), kind.to_owned(), values, nulls))
@@ -254,12 +258,12 @@ impl Table {
 /// The values of arrays one after the other: the type of NumPy, and bytes, or a list of objects.
 fn numpy<'p>(
     py: Python<'p>,
-    of: &DataType,
+    data_type: &DataType,
     arrays: &[&dyn Array],
 ) -> PyResult<(&'static str, Bound<'p, PyAny>)> {
     macro_rules! numbers {
         ($($pattern:pat => $type:ty, $kind:literal;)*) => {
-            match of {
+            match data_type {
                 $($pattern => return Ok(($kind, bytes::<$type>(py, arrays)?)),)*
                 _ => {}
             }
@@ -293,8 +297,11 @@ fn bytes<'p, T: ArrowPrimitiveType>(
     py: Python<'p>,
     arrays: &[&dyn Array],
 ) -> PyResult<Bound<'p, PyAny>> {
-    let arrays: Vec<_> = arrays.iter().map(|of| of.as_primitive::<T>()).collect();
-    let parts = arrays.iter().map(|of| of.values().inner().as_slice());
+    let arrays: Vec<_> = arrays
+        .iter()
+        .map(|array| array.as_primitive::<T>())
+        .collect();
+    let parts = arrays.iter().map(|array| array.values().inner().as_slice());
     let size = parts.clone().map(<[u8]>::len).sum();
     let made = PyByteArray::new_with(py, size, |mut to| {
         for part in parts {
@@ -308,15 +315,15 @@ fn bytes<'p, T: ArrowPrimitiveType>(
 }
 
 /// A value of an array as an object.
-fn object<'p>(py: Python<'p>, of: &dyn Array, row: usize) -> PyResult<Bound<'p, PyAny>> {
+fn object<'p>(py: Python<'p>, array: &dyn Array, row: usize) -> PyResult<Bound<'p, PyAny>> {
     use pyo3::types::{PyBytes, PyDict};
-    if of.is_null(row) {
+    if array.is_null(row) {
         return Ok(py.None().into_bound(py));
     }
     macro_rules! number {
         ($($pattern:pat => $type:ty;)*) => {
-            match of.data_type() {
-                $($pattern => return Ok(of.as_primitive::<$type>().value(row).into_pyobject(py)?.into_any()),)*
+            match array.data_type() {
+                $($pattern => return Ok(array.as_primitive::<$type>().value(row).into_pyobject(py)?.into_any()),)*
                 _ => {}
             }
         };
@@ -335,29 +342,29 @@ fn object<'p>(py: Python<'p>, of: &dyn Array, row: usize) -> PyResult<Bound<'p, 
         DataType::Timestamp(TimeUnit::Nanosecond, _) => TimestampNanosecondType;
         DataType::Timestamp(TimeUnit::Second, _) => TimestampSecondType;
     }
-    Ok(match of.data_type() {
-        DataType::Boolean => of
+    Ok(match array.data_type() {
+        DataType::Boolean => array
             .as_boolean()
             .value(row)
             .into_pyobject(py)?
             .to_owned()
             .into_any(),
-        DataType::Utf8 => of
+        DataType::Utf8 => array
             .as_string::<i32>()
             .value(row)
             .into_pyobject(py)?
             .into_any(),
-        DataType::Binary => PyBytes::new(py, of.as_binary::<i32>().value(row)).into_any(),
+        DataType::Binary => PyBytes::new(py, array.as_binary::<i32>().value(row)).into_any(),
         DataType::FixedSizeBinary(_) => {
-            PyBytes::new(py, of.as_fixed_size_binary().value(row)).into_any()
+            PyBytes::new(py, array.as_fixed_size_binary().value(row)).into_any()
         }
         DataType::Dictionary(..) => {
-            let dictionary = of.as_dictionary::<UInt32Type>();
+            let dictionary = array.as_dictionary::<UInt32Type>();
             let key = dictionary.keys().value(row) as usize;
             object(py, &**dictionary.values(), key)?
         }
         DataType::List(_) => {
-            let items = of.as_list::<i32>().value(row);
+            let items = array.as_list::<i32>().value(row);
             let list = PyList::empty(py);
             for item in 0..items.len() {
                 list.append(object(py, &*items, item)?)?;
@@ -365,7 +372,7 @@ fn object<'p>(py: Python<'p>, of: &dyn Array, row: usize) -> PyResult<Bound<'p, 
             list.into_any()
         }
         DataType::Struct(fields) => {
-            let members = of.as_struct();
+            let members = array.as_struct();
             let dict = PyDict::new(py);
             for (field, member) in fields.iter().zip(members.columns()) {
                 dict.set_item(field.name(), object(py, &**member, row)?)?;

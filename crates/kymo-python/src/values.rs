@@ -250,8 +250,8 @@ impl<'b> Decoder<'b> {
                 let bytes = PyBytes::new(py, self.sized()?);
                 let options = PyDict::new(py);
                 options.set_item("signed", self.byte()? != 0)?;
-                let of = py.get_type::<PyInt>();
-                of.call_method("from_bytes", (bytes, "big"), Some(&options))?
+                let int = py.get_type::<PyInt>();
+                int.call_method("from_bytes", (bytes, "big"), Some(&options))?
             }
             tag::FLOAT128 => {
                 let bits = u128::from_le_bytes(self.array()?);
@@ -346,7 +346,7 @@ pub(crate) fn describe<'p>(
     schema: &Schema,
     field: FieldId,
 ) -> PyResult<Bound<'p, PyDict>> {
-    let of = schema.field(field);
+    let info = schema.field(field);
     let dict = PyDict::new(py);
     let labels = |labels: &kymo_model::Labels| -> PyResult<Bound<'p, PyList>> {
         let signed = labels.is_signed();
@@ -363,7 +363,7 @@ pub(crate) fn describe<'p>(
         Ok(all)
     };
     let kind = |kind: &str| dict.set_item("kind", kind);
-    match &of.kind {
+    match &info.kind {
         Kind::Uint {
             bits,
             base,
@@ -374,7 +374,7 @@ pub(crate) fn describe<'p>(
             base,
             labels: known,
         } => {
-            kind(match of.kind {
+            kind(match info.kind {
                 Kind::Uint { .. } => "uint",
                 _ => "sint",
             })?;
@@ -423,9 +423,9 @@ pub(crate) fn describe<'p>(
         Kind::Optional => kind("optional")?,
         Kind::Variant => kind("variant")?,
     }
-    if !of.children.is_empty() || matches!(of.kind, Kind::Struct) {
+    if !info.children.is_empty() || matches!(info.kind, Kind::Struct) {
         let children = PyList::empty(py);
-        for &child in &of.children {
+        for &child in &info.children {
             let name = schema.field(child).name.as_deref();
             children.append((name, describe(py, schema, child)?))?;
         }

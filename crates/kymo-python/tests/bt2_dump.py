@@ -31,12 +31,12 @@ def show_class(cls, indent):
 
 def snapshot(make):
     try:
-        of = make()
+        shown = make()
     except ValueError:
         return "no clock"
-    if isinstance(of, bt2._UnknownClockSnapshot):
+    if isinstance(shown, bt2._UnknownClockSnapshot):
         return "unknown"
-    return "%d %d" % (of.value, of.ns_from_origin)
+    return "%d %d" % (shown.value, shown.ns_from_origin)
 
 
 def behaves(field):
@@ -80,7 +80,7 @@ def show_trace(trace):
             for part in (event.specific_context_field_class, event.payload_field_class):
                 if part is not None:
                     show_class(part, 4)
-    for stream in sorted(trace.values(), key=lambda of: str(of.name)):
+    for stream in sorted(trace.values(), key=lambda one: str(one.name)):
         print(" stream", stream.id, stream.name, stream.cls.id)
 
 

@@ -19,7 +19,7 @@ def test_info_classes_and_tracks(trace):
     recordings = kymo.open([trace])
     info = recordings.info()["recordings"]
     assert info[0]["environment"]["tracer_name"] == "lttng-ust"
-    sched = next(of for of in recordings.classes if of.name == "demo:sched")
+    sched = next(one for one in recordings.classes if one.name == "demo:sched")
     assert "prev_comm" in sched.fields
     assert isinstance(recordings.tracks, list)
     assert recordings.has_zone and recordings.damage == []
@@ -88,7 +88,7 @@ def test_damage_is_warned_of(tmp_path):
 def test_analyses(trace):
     recordings = kymo.open(trace)
     stats = recordings.stats()
-    assert stats["events"] == sum(of["events"] for of in stats["event_classes"]) == len(printed(trace))
+    assert stats["events"] == sum(row["events"] for row in stats["event_classes"]) == len(printed(trace))
     latency = recordings.latency("demo:sched", "demo:ints", pair_by="track")
     assert latency["starts"] > 0
     assert recordings.states("demo:sched", per="next_comm")["count"] > 0

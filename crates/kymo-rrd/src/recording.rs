@@ -278,8 +278,12 @@ impl Recording {
         let mut refreshed = Refreshed::default();
         let before = Arc::clone(&self.contents);
         let is_same = {
-            let definitions =
-                |of: &Contents| (of.database.sources.clone(), of.database.archives.clone());
+            let definitions = |contents: &Contents| {
+                (
+                    contents.database.sources.clone(),
+                    contents.database.archives.clone(),
+                )
+            };
             before.database.step == now.database.step && definitions(&before) == definitions(&now)
         };
         if !is_same {
@@ -288,7 +292,7 @@ impl Recording {
                 let from = RowPlace::default();
                 refreshed.push(stream, Change::Replaced { from });
             }
-            let shift = self.moved.take().map(|of| of.0);
+            let shift = self.moved.take().map(|moved| moved.0);
             self.contents = Arc::new(now);
             if let Some(shift) = shift {
                 // It fitted before, and clocks begin where they did.
@@ -299,7 +303,8 @@ impl Recording {
         now.vanished.clone_from(&before.vanished);
         for archive in 0..before.grids.len() {
             let rows = self.rows_of(archive);
-            let newest = |of: &Contents| of.database.row_time(archive, rows.checked_sub(1)?);
+            let newest =
+                |contents: &Contents| contents.database.row_time(archive, rows.checked_sub(1)?);
             let seconds = before.database.row_seconds(archive).unwrap_or(1).max(1);
             let later = newest(&now).zip(newest(&before));
             let Some(later) = later.and_then(|(now, before)| now.checked_sub(before)) else {
@@ -398,7 +403,7 @@ impl kymo_model::Recording for Recording {
     }
 
     fn shift(&mut self, shift: Shift) -> Result<(), ShiftError> {
-        let before = self.moved.take().map_or(Shift::default(), |of| of.0);
+        let before = self.moved.take().map_or(Shift::default(), |moved| moved.0);
         let shift = before.and(shift);
         let clock = Arc::new(clock().shifted(shift.nanos));
         let mut streams = self.contents.layout.streams.clone();
@@ -458,7 +463,7 @@ impl kymo_model::Recording for Recording {
         let rows = self.chunk_rows(chunk.stream, chunk.number);
         let rows = rows.unwrap_or_default();
         RowCursor {
-            of: self,
+            recording: self,
             rows: self.rows(),
             archive: chunk.stream,
             first: (chunk.number as u64).saturating_mul(CHUNK),

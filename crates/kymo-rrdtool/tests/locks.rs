@@ -123,17 +123,17 @@ fn a_recording_stays_as_it_was_opened() {
         let path = place.path().join("a.rrd");
         let update = |time| at(place.path(), &format!("update @a.rrd {time}:7")).unwrap();
         let open = || Recording::open(&path, None).unwrap();
-        let values = |of: &Recording| -> Vec<_> {
-            let rows = of.rows();
+        let values = |recording: &Recording| -> Vec<_> {
+            let rows = recording.rows();
             rows.iter(0)
                 .flat_map(|row| row.values().collect::<Vec<_>>())
                 .collect()
         };
         update(1_600_000_030);
-        let of = open();
-        let before = values(&of);
+        let recording = open();
+        let before = values(&recording);
         update(1_600_000_075);
-        assert!(values(&of) == before);
+        assert!(values(&recording) == before);
         assert!(values(&open()) != before);
 
         let held = Shared::open_locked(&path, Locking::Try).unwrap();

@@ -192,8 +192,8 @@ impl StandardError {
 
     /// What takes the messages.
     pub fn log(&self) -> Log {
-        let of = self.clone();
-        Arc::new(move |level, text| of.write(level, text))
+        let logger = self.clone();
+        Arc::new(move |level, text| logger.write(level, text))
     }
 
     /// Writes a message, if it matters enough.

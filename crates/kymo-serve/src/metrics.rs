@@ -91,8 +91,8 @@ impl Page {
         self.add_labelled(name, help, "counter", values);
     }
 
-    /// Adds what each sender has brought; `of` begins the names.
-    pub(crate) fn senders(&mut self, of: &str, senders: &[(IpAddr, usize, u64)]) {
+    /// Adds what each sender has brought; `prefix` begins the names.
+    pub(crate) fn senders(&mut self, prefix: &str, senders: &[(IpAddr, usize, u64)]) {
         if senders.is_empty() {
             return;
         }
@@ -102,13 +102,13 @@ impl Page {
             senders.map(|it| (label(&it.0), value(it))).collect()
         };
         self.add_labelled(
-            &format!("{of}_sender_series"),
+            &format!("{prefix}_sender_series"),
             "Series that are known, of the senders with the most.",
             "gauge",
             &each(|it| it.1 as u64),
         );
         self.add_labelled(
-            &format!("{of}_sender_database_bytes"),
+            &format!("{prefix}_sender_database_bytes"),
             "Bytes of the databases created for these senders.",
             "gauge",
             &each(|it| it.2),
@@ -130,12 +130,12 @@ impl Page {
         for (labels, value) in values {
             let _ = write!(self.0, "kymo_{name}");
             let mut separator = '{';
-            for (label, of) in labels {
-                let of = escaped(of)
+            for (label, content) in labels {
+                let content = escaped(content)
                     .replace('\\', "\\\\")
                     .replace('"', "\\\"")
                     .replace('\n', "\\n");
-                let _ = write!(self.0, "{separator}{label}=\"{of}\"");
+                let _ = write!(self.0, "{separator}{label}=\"{content}\"");
                 separator = ',';
             }
             let _ = writeln!(self.0, "}} {value}");
@@ -283,9 +283,9 @@ impl Page {
     }
 
     /// Adds the connections of a server; its name stands in those of the metrics.
-    pub fn connections(&mut self, of: &str, connections: &Connections) {
+    pub fn connections(&mut self, server: &str, connections: &Connections) {
         let open = connections.count.load(Relaxed);
-        self.gauge(&format!("{of}_connections"), "Open connections.", open);
+        self.gauge(&format!("{server}_connections"), "Open connections.", open);
         for (name, help, counter) in [
             ("accepted", "Connections so far.", &connections.accepted),
             (
@@ -300,7 +300,7 @@ impl Page {
             ),
         ] {
             self.counter(
-                &format!("{of}_connections_{name}_total"),
+                &format!("{server}_connections_{name}_total"),
                 help,
                 counter.load(Relaxed),
             );

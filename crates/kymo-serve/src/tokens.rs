@@ -88,8 +88,8 @@ impl TokenFile {
         let Some(path) = path else {
             return Allowed::Yes;
         };
-        let of = |it: Metadata| (it.ino(), it.size(), it.ctime(), it.ctime_nsec());
-        let stamp = path.metadata().ok().map(of);
+        let state = |it: Metadata| (it.ino(), it.size(), it.ctime(), it.ctime_nsec());
+        let stamp = path.metadata().ok().map(state);
         if stamp.is_none() || (stamp, Some(&path)) != (self.stamp, self.path.as_ref()) {
             self.tokens = Tokens::read(&path).ok();
             (self.stamp, self.path) = (stamp, Some(path));

@@ -110,7 +110,7 @@ fn find(context: &Context<Section>, parts: &mut Parts, address: u64) -> Option<L
     let frame = outermost?;
     let function = frame.function.as_ref();
     // babeltrace2, which looks at the functions outside of namespaces alone, takes this line for Rust.
-    let is_rust = function.is_some_and(|of| of.language == Some(gimli::DW_LANG_Rust));
+    let is_rust = function.is_some_and(|function| function.language == Some(gimli::DW_LANG_Rust));
     let source = match is_rust {
         true => innermost.flatten(),
         false => source_of(&frame),

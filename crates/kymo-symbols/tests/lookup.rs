@@ -33,14 +33,14 @@ fn open(name: &str, search: &SearchPaths) -> Binary {
 /// Name, whole name, distance, file and line.
 fn texts(location: Location) -> [String; 5] {
     let Location { function, source } = location;
-    let function = function.map(|of| {
+    let function = function.map(|function| {
         [
-            of.name.to_string(),
-            of.full_name.to_string(),
-            format!("{:#x}", of.offset),
+            function.name.to_string(),
+            function.full_name.to_string(),
+            format!("{:#x}", function.offset),
         ]
     });
-    let source = source.map(|of| [of.path.to_string(), of.line.to_string()]);
+    let source = source.map(|source| [source.path.to_string(), source.line.to_string()]);
     let [name, full, offset] = function.unwrap_or_default();
     let [path, line] = source.unwrap_or_default();
     [name, full, offset, path, line]

@@ -139,9 +139,9 @@ pub(crate) fn create_directory(directory: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let name = entry?.file_name();
         let bytes = name.as_encoded_bytes();
-        let is_ours = [SPARE, METADATA_NAME].iter().any(|of| {
+        let is_ours = [SPARE, METADATA_NAME].iter().any(|name| {
             let rest = bytes.strip_prefix(b".");
-            rest.is_some_and(|rest| rest.starts_with(of.as_bytes()))
+            rest.is_some_and(|rest| rest.starts_with(name.as_bytes()))
         });
         if !is_ours || !is_beside(&name) {
             let message = format!(

@@ -63,22 +63,25 @@ fn no_packets_of_several_mapped_files_begin_at_the_same_time() {
     let streams = std::fs::read_dir(&path).unwrap().count() - 1;
     assert!(streams > 2, "{streams}");
     let opened = kymo::open::open(&[path], &kymo::open::Options::default());
-    let of = &opened.recordings[0];
-    let begins: Vec<_> = of.chunks(0).map(|chunk| chunk.begin.unwrap()).collect();
+    let recording = &opened.recordings[0];
+    let begins: Vec<_> = recording
+        .chunks(0)
+        .map(|chunk| chunk.begin.unwrap())
+        .collect();
     assert!(begins[0] < begins[1] && begins.is_sorted(), "{begins:?}");
 }
 
 #[test]
 fn values_keep_their_types() {
     // CTF 1.8 has no truth values, but labels.
-    let of = |dialect| Options::new().dialect(dialect);
-    let events = recorded(&of(Dialect::Ctf18), || {
+    let options = |dialect| Options::new().dialect(dialect);
+    let events = recorded(&options(Dialect::Ctf18), || {
         tracing::info!(yes = true, no = false);
     });
     let labels = ["yes", "no"].map(|name| events[0]["payload"][name]["labels"].to_string());
     assert_eq!(labels, [r#"["true"]"#, r#"["false"]"#]);
 
-    let events = recorded(&of(Dialect::Ctf2), || {
+    let events = recorded(&options(Dialect::Ctf2), || {
         tracing::info!(
             least = i64::MIN,
             most = u64::MAX,

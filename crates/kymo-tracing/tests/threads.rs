@@ -325,17 +325,17 @@ fn several_threads_enter_a_span() {
     drop(span);
     guard.finish().unwrap();
     let events = read(&trace);
-    let of = |suffix: &str| -> Vec<&Value> {
+    let events_of = |suffix: &str| -> Vec<&Value> {
         let is = |event: &&Value| event["event"].as_str().unwrap().ends_with(suffix);
         events.iter().filter(is).collect()
     };
     let id = |event: &Value| event["common_context"]["span"].as_u64().unwrap();
-    let shared = id(of("shared.new")[0]);
+    let shared = id(events_of("shared.new")[0]);
     for what in ["shared.enter", "shared.exit"] {
-        assert_eq!(of(what).len(), 3);
-        assert!(of(what).into_iter().all(|event| id(event) == shared));
+        assert_eq!(events_of(what).len(), 3);
+        assert!(events_of(what).into_iter().all(|event| id(event) == shared));
     }
-    assert_eq!(of("shared.close").len(), 1);
+    assert_eq!(events_of("shared.close").len(), 1);
     for event in &events {
         let payload = &event["payload"];
         if payload.get("thread").is_some() {
@@ -400,8 +400,8 @@ fn two_subscribers_do_not_meet() {
     }
     first_guard.finish().unwrap();
     second_guard.finish().unwrap();
-    for (of, trace) in traces.iter().enumerate() {
-        let expected = (of as u64..500).step_by(2);
+    for (first, trace) in traces.iter().enumerate() {
+        let expected = (first as u64..500).step_by(2);
         assert!(numbers(&read(trace), "inside").into_iter().eq(expected));
     }
 }

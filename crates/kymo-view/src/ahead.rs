@@ -52,8 +52,8 @@ impl Scene {
         let mut guessed: Vec<usize> = summary
             .tracks
             .iter()
-            .filter(|of| of.is_estimate)
-            .map(|of| of.recording)
+            .filter(|track| track.is_estimate)
+            .map(|track| track.recording)
             .collect();
         guessed.dedup();
         if guessed.is_empty() {
@@ -67,15 +67,15 @@ impl Scene {
             let counted = self.count(&asked);
             return put(summary, &counted, &guessed);
         }
-        let mut of = self.ahead.lock();
-        if let Some((_, counted)) = of.answers.iter().find(|(known, _)| *known == asked) {
+        let mut ahead = self.ahead.lock();
+        if let Some((_, counted)) = ahead.answers.iter().find(|(known, _)| *known == asked) {
             return put(summary, counted, &guessed);
         }
         if bytes > MOST_BESIDE {
             return;
         }
-        of.next = Some(asked);
-        drop(of);
+        ahead.next = Some(asked);
+        drop(ahead);
         if !self.ahead.is_counting.swap(true, Ordering::AcqRel) {
             let scene = Arc::clone(self);
             // Without a thread, the index comes later.
@@ -95,12 +95,12 @@ impl Scene {
                 break;
             };
             let counted = self.count(&asked);
-            let mut of = self.ahead.lock();
-            if of.answers.len() >= MOST_KEPT {
-                of.answers.remove(0);
+            let mut ahead = self.ahead.lock();
+            if ahead.answers.len() >= MOST_KEPT {
+                ahead.answers.remove(0);
             }
-            of.answers.push((asked, counted));
-            drop(of);
+            ahead.answers.push((asked, counted));
+            drop(ahead);
             // Pages ask again.
             self.state().generation += 1;
         }
@@ -114,23 +114,31 @@ fn put(summary: &mut Summary, counted: &Summary, guessed: &[usize]) {
         return;
     }
     for &recording in guessed {
-        let own = || counted.tracks.iter().filter(|of| of.recording == recording);
-        let is_known = |of: &&kymo::timeline::TrackSummary| {
-            own().any(|known| known.track.path == of.track.path)
+        let own = || {
+            counted
+                .tracks
+                .iter()
+                .filter(|track| track.recording == recording)
+        };
+        let is_known = |track: &&kymo::timeline::TrackSummary| {
+            own().any(|known| known.track.path == track.track.path)
         };
         // Before anything is known, each stream is a track: where rows are on others, these are not known to the page.
-        let mut tracks = summary.tracks.iter().filter(|of| of.recording == recording);
-        if !tracks.any(|of| is_known(&of)) {
+        let mut tracks = summary
+            .tracks
+            .iter()
+            .filter(|track| track.recording == recording);
+        if !tracks.any(|track| is_known(&track)) {
             continue;
         }
-        summary.tracks.retain(|of| of.recording != recording);
+        summary.tracks.retain(|track| track.recording != recording);
         summary.tracks.extend(own().cloned());
     }
 }
 
 /// The size of the chunks that a range touches.
-fn bytes_in(of: &AnyRecording, range: Window) -> u64 {
-    let chunks = (0..of.streams().len()).flat_map(|stream| of.chunks(stream));
+fn bytes_in(recording: &AnyRecording, range: Window) -> u64 {
+    let chunks = (0..recording.streams().len()).flat_map(|stream| recording.chunks(stream));
     let touched = chunks.filter(|chunk| {
         chunk.begin_time.is_none_or(|begin| begin <= range.end)
             && chunk.end_time.is_none_or(|end| end >= range.begin)
@@ -153,7 +161,7 @@ mod tests {
         let bins = || scene.bins(None, &tracks, begin, end, 100).1;
         let early = bins();
         assert_eq!(early.len(), 2);
-        assert!(early.iter().all(|of| !of.is_estimate));
+        assert!(early.iter().all(|track| !track.is_estimate));
         scene.wait();
         assert_eq!(early, bins());
     }

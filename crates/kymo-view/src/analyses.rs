@@ -116,7 +116,7 @@ impl AnalysisQuery {
         let recordings = match request["recordings"].as_array() {
             None => Vec::new(),
             Some(list) => {
-                let is_in = |at: usize| list.iter().any(|of| of.as_u64() == Some(at as u64));
+                let is_in = |at: usize| list.iter().any(|entry| entry.as_u64() == Some(at as u64));
                 (0..count).map(is_in).collect()
             }
         };
@@ -189,11 +189,11 @@ impl AnalysisQuery {
                 let groups = groups.map(|row| {
                     let values = row.values.iter().map(|value| value.text());
                     let [p50, p95, p99] =
-                        [500, 950, 990].map(|share| row.of.histogram.percentile(share));
+                        [500, 950, 990].map(|share| row.distribution.histogram.percentile(share));
                     json!({
-                        "by": values.collect::<Vec<_>>(), "count": row.of.times.count(), "total": row.of.times.total(),
-                        "mean": row.of.times.mean(), "p50": p50, "p95": p95, "p99": p99, "max": row.of.times.max(),
-                        "max_at": row.of.max_at.to_string(),
+                        "by": values.collect::<Vec<_>>(), "count": row.distribution.times.count(), "total": row.distribution.times.total(),
+                        "mean": row.distribution.times.mean(), "p50": p50, "p95": p95, "p99": p99, "max": row.distribution.times.max(),
+                        "max_at": row.distribution.max_at.to_string(),
                     })
                 });
                 answer["groups"] = groups.collect::<Vec<_>>().into();
@@ -272,7 +272,7 @@ impl AnalysisQuery {
 /// A few ranges of lengths, each with the number of durations.
 fn ranges(histogram: &Histogram) -> Value {
     let ranges = histogram.ranges().into_iter();
-    let ranges = ranges.map(|of| json!([of.from, of.to, of.count]));
+    let ranges = ranges.map(|range| json!([range.from, range.to, range.count]));
     ranges.collect::<Vec<_>>().into()
 }
 

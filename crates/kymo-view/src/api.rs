@@ -236,8 +236,8 @@ impl Api {
             .bins(found, &tracks, clamp(begin), clamp(end), columns);
         let mut out = Vec::new();
         put_head(self.scene.state().generation, &grid, tracks.len(), &mut out);
-        for of in tracks {
-            put_track(&of, &grid, &mut out);
+        for track in tracks {
+            put_track(&track, &grid, &mut out);
         }
         self.scene.is_seen.store(true, Ordering::Relaxed);
         Ok(out)
@@ -373,13 +373,13 @@ impl Api {
             .few(&tracks, (begin, end), limit, condition.as_deref());
         let events = few.map_err(|error| error.to_string())?;
         let events = events.map(|events| {
-            let event = |of: crate::events::OnTrack| {
+            let event = |track: crate::events::OnTrack| {
                 json!([
-                    of.track,
-                    of.time.abs_diff(begin),
-                    of.recording,
-                    of.class,
-                    of.label
+                    track.track,
+                    track.time.abs_diff(begin),
+                    track.recording,
+                    track.class,
+                    track.label
                 ])
             };
             events.into_iter().map(event).collect::<Vec<_>>()
@@ -439,8 +439,8 @@ impl Api {
         let on = chosen(request)?.map(|tracks| tracks.into_iter().collect::<HashSet<u32>>());
         let page = (self.scene).page_on(on.as_ref(), from, is_back, limit, condition.as_deref());
         let page = page.map_err(|error| error.to_string())?;
-        let lines = page.lines.iter().map(|(of, tracks)| {
-            let mut shown = line(of);
+        let lines = page.lines.iter().map(|(event, tracks)| {
+            let mut shown = line(event);
             shown["tracks"] = json!(tracks);
             shown
         });
@@ -459,9 +459,9 @@ impl Api {
         let stats = job.stats().ok_or("these are not statistics")?;
         let slices = Arc::clone(&self.scene.state().slices);
         let lines: Vec<Value> = stats.lines.iter().map(|((recording, class, track, name), line)| {
-            let of = &self.scene.recordings()[*recording];
+            let source = &self.scene.recordings()[*recording];
             let name = match class {
-                Some(class) => of.event_classes()[*class as usize].name.as_deref(),
+                Some(class) => source.event_classes()[*class as usize].name.as_deref(),
                 None => slices.names.get(*name as usize).map(|name| &**name),
             };
             let fields = line.fields.iter().map(|(name, values)| {

@@ -36,8 +36,8 @@ impl Described {
     /// Compares recordings with those that were shown before.
     pub(crate) fn new(recordings: &[AnyRecording], before: Option<&Self>, generation: u64) -> Self {
         let now = generation + 1;
-        let described = recordings.iter().enumerate().map(|(at, of)| {
-            let kind = kind_key(of);
+        let described = recordings.iter().enumerate().map(|(at, recording)| {
+            let kind = kind_key(recording);
             let known = before.and_then(|before| before.recordings.get(at));
             let since = known.filter(|known| known.0 == kind).map(|known| known.1);
             (kind, since.unwrap_or(now))
@@ -50,23 +50,28 @@ impl Described {
 }
 
 /// What a recording has in common with others of its kind.
-fn kind(of: &AnyRecording) -> Value {
+fn kind(recording: &AnyRecording) -> Value {
     json!({
-        "what": of.what(),
-        "format": format!("{} {}", of.format().name, of.format().version),
-        "streams": of.streams().len(),
-        "classes": of.event_classes().iter().map(|class| class.name.as_deref()).collect::<Vec<_>>(),
-        "fields": field_names(of),
-        "notes": of.notes(),
+        "what": recording.what(),
+        "format": format!("{} {}", recording.format().name, recording.format().version),
+        "streams": recording.streams().len(),
+        "classes": recording.event_classes().iter().map(|class| class.name.as_deref()).collect::<Vec<_>>(),
+        "fields": field_names(recording),
+        "notes": recording.notes(),
     })
 }
 
 /// A key that distinguishes kinds of recordings, without describing them.
-fn kind_key(of: &AnyRecording) -> u64 {
+fn kind_key(recording: &AnyRecording) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (of.what(), of.format().name, of.format().version).hash(&mut hasher);
-    (of.streams().len(), of.notes()).hash(&mut hasher);
-    for class in of.event_classes() {
+    (
+        recording.what(),
+        recording.format().name,
+        recording.format().version,
+    )
+        .hash(&mut hasher);
+    (recording.streams().len(), recording.notes()).hash(&mut hasher);
+    for class in recording.event_classes() {
         class.name.hash(&mut hasher);
         for field in class.schema.fields() {
             field.name.hash(&mut hasher);
@@ -76,9 +81,9 @@ fn kind_key(of: &AnyRecording) -> u64 {
 }
 
 /// The names of the fields that colour events.
-fn field_names(of: &impl Recording) -> Vec<&str> {
+fn field_names(recording: &impl Recording) -> Vec<&str> {
     let mut names = std::collections::BTreeSet::new();
-    for class in of.event_classes() {
+    for class in recording.event_classes() {
         for scope in [Scope::CommonContext, Scope::SpecificContext, Scope::Payload] {
             let Some(root) = class.schema.root(scope) else {
                 continue;
@@ -194,7 +199,7 @@ impl Api {
             "most_faults": MOST_FAULTS,
         });
         if state.order_since > known {
-            answer["order"] = runs(state.shown.iter().map(|of| of.number)).into();
+            answer["order"] = runs(state.shown.iter().map(|track| track.number)).into();
         }
         let first = if is_new {
             0
@@ -202,35 +207,36 @@ impl Api {
             request["tracks"].as_u64().unwrap_or(0)
         };
         answer["tracks"] = tracks(scene, u32::try_from(first).unwrap_or(0));
-        let changed = state.shown.iter().filter(|of| {
-            of.since > known || (state.slices_since > known && state.slices.depths(of.number) > 0)
+        let changed = state.shown.iter().filter(|track| {
+            track.since > known
+                || (state.slices_since > known && state.slices.depths(track.number) > 0)
         });
         let mut once = Once::new();
         let mut rows = Vec::new();
-        for of in changed {
-            let values = of.bin.values.as_deref();
+        for track in changed {
+            let values = track.bin.values.as_deref();
             let values = values.map(|values| (values.min, values.max, values.count));
             let bits = values.map(|(min, max, count)| (min.to_bits(), max.to_bits(), count));
-            let depths = state.slices.depths(of.number);
+            let depths = state.slices.depths(track.number);
             let key = (
-                of.bin.count,
-                of.bin.first,
-                of.bin.last,
+                track.bin.count,
+                track.bin.first,
+                track.bin.last,
                 bits,
                 depths,
-                of.is_estimate,
+                track.is_estimate,
             );
             let at = once.at(key, || {
                 json!([
-                    of.bin.count,
-                    of.bin.first.to_string(),
-                    of.bin.last.to_string(),
+                    track.bin.count,
+                    track.bin.first.to_string(),
+                    track.bin.last.to_string(),
                     values,
                     depths,
-                    of.is_estimate,
+                    track.is_estimate,
                 ])
             });
-            rows.extend([u64::from(of.number), at as u64]);
+            rows.extend([u64::from(track.number), at as u64]);
         }
         answer["rows"] = rows.into();
         answer["states"] = once.list.into();
@@ -250,11 +256,11 @@ fn recordings(scene: &Scene, known: u64) -> Value {
     let mut directories = Once::new();
     let mut list: Vec<Value> = Vec::new();
     let described = &scene.described.recordings;
-    for (at, (of, (key, since))) in scene.recordings().iter().zip(described).enumerate() {
+    for (at, (recording, (key, since))) in scene.recordings().iter().zip(described).enumerate() {
         if *since <= known {
             continue;
         }
-        let path = of.path();
+        let path = recording.path();
         let parent = path.parent().unwrap_or(Path::new(""));
         let shown = path.display().to_string();
         let directory = parent.display().to_string();
@@ -266,7 +272,7 @@ fn recordings(scene: &Scene, known: u64) -> Value {
             &directory
         };
         let directory = directories.at(directory.to_string(), || directory.into());
-        let kind = kinds.at(key, || kind(of));
+        let kind = kinds.at(key, || kind(recording));
         list.extend([at.into(), kind.into(), directory.into(), name.into()]);
     }
     json!({"count": described.len(), "kinds": kinds.list, "directories": directories.list, "list": list})
@@ -319,13 +325,13 @@ mod tests {
             if answer["new"] == true {
                 *self = Self::default();
             }
-            let list = |of: &Value| of.as_array().unwrap().clone();
-            let at = |of: &Value| of.as_u64().unwrap() as usize;
+            let list = |value: &Value| value.as_array().unwrap().clone();
+            let at = |value: &Value| value.as_u64().unwrap() as usize;
             let sent = &answer["recordings"];
             self.recordings.resize(at(&sent["count"]), Value::Null);
-            for of in list(&sent["list"]).chunks(4) {
-                let path = [&sent["directories"][at(&of[2])], &of[3]];
-                self.recordings[at(&of[0])] = json!([sent["kinds"][at(&of[1])], path]);
+            for entry in list(&sent["list"]).chunks(4) {
+                let path = [&sent["directories"][at(&entry[2])], &entry[3]];
+                self.recordings[at(&entry[0])] = json!([sent["kinds"][at(&entry[1])], path]);
             }
             for run in list(&answer["tracks"]["list"]).chunks(3) {
                 let set = list(&answer["tracks"]["sets"][at(&run[2])]);
@@ -333,9 +339,9 @@ mod tests {
                     self.tracks.insert(number, json!([run[1], track]));
                 }
             }
-            for of in list(&answer["rows"]).chunks(2) {
-                let state = answer["states"][at(&of[1])].clone();
-                self.states.insert(of[0].as_u64().unwrap(), state);
+            for row in list(&answer["rows"]).chunks(2) {
+                let state = answer["states"][at(&row[1])].clone();
+                self.states.insert(row[0].as_u64().unwrap(), state);
             }
             if let Some(order) = answer.get("order") {
                 self.order = order.clone();

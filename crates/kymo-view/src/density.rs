@@ -16,7 +16,7 @@ impl Api {
         let scene = &self.scene;
         let (tracks, generation, all) = {
             let state = scene.state();
-            let numbers: Vec<u32> = state.shown.iter().map(|of| of.number).collect();
+            let numbers: Vec<u32> = state.shown.iter().map(|track| track.number).collect();
             (
                 spread(&numbers, MOST_TRACKS),
                 state.generation,
@@ -25,10 +25,10 @@ impl Api {
         };
         let (grid, bins) = scene.bins(None, &tracks, begin, end, columns);
         let mut counts = vec![0u64; grid.spans()];
-        for of in bins {
+        for track in bins {
             // The grid of another clock begins elsewhere within a span.
-            let phase = i128::from(of.begin) - i128::from(grid.begin());
-            for (position, bin) in of.bins {
+            let phase = i128::from(track.begin) - i128::from(grid.begin());
+            for (position, bin) in track.bins {
                 let from = phase + i128::from(position) * i128::from(grid.span());
                 let span = from.div_euclid(i128::from(grid.span()));
                 let span = span.clamp(0, counts.len() as i128 - 1) as usize;
@@ -61,7 +61,12 @@ mod tests {
     fn every_row_is_counted_once() {
         let scene = scene(None);
         let (begin, end) = scene.range().unwrap();
-        let rows: u64 = scene.state().shown.iter().map(|of| of.bin.count).sum();
+        let rows: u64 = scene
+            .state()
+            .shown
+            .iter()
+            .map(|track| track.bin.count)
+            .sum();
         let api = Api::new(scene);
         for width in [1, 7, 600] {
             let request =

@@ -325,11 +325,11 @@ impl Scene {
                     if part.value.is_some() || !wanted.contains(&part.track) {
                         continue;
                     }
-                    let of = &self.recordings()[id.recording as usize];
-                    if of.entry_kind(id.stream as usize) == EntryKind::Sample {
+                    let recording = &self.recordings()[id.recording as usize];
+                    if recording.entry_kind(id.stream as usize) == EntryKind::Sample {
                         continue;
                     }
-                    let name = of.event_classes()[class as usize].name.as_deref();
+                    let name = recording.event_classes()[class as usize].name.as_deref();
                     events.push(OnTrack {
                         track: part.track,
                         time,
@@ -358,9 +358,9 @@ impl Scene {
         let (grid, bins) = self.known_bins(tracks, (begin, end), COLUMNS);
         let span = i128::from(grid.span());
         let mut rows = 0u64;
-        for of in bins.iter().filter(|of| !of.is_estimate) {
-            for (position, bin) in &of.bins {
-                let from = i128::from(of.begin) + i128::from(*position) * span;
+        for track in bins.iter().filter(|track| !track.is_estimate) {
+            for (position, bin) in &track.bins {
+                let from = i128::from(track.begin) + i128::from(*position) * span;
                 // Those at the edges may begin before the range, or end behind it.
                 let is_within = from >= begin.into() && from + span <= i128::from(end);
                 rows = rows.saturating_add(if is_within { bin.count } else { 0 });
@@ -386,9 +386,9 @@ impl Scene {
             false => (time.checked_add(i64::from(!at_it))?, Direction::Forwards),
             true => (time.checked_sub(i64::from(!at_it))?, Direction::Backwards),
         };
-        let (recording, of) = self.tracks.get(track)?;
+        let (recording, track) = self.tracks.get(track)?;
         let time = Timestamp::from_nanos(time);
-        let found = (self.index).nearest(time, direction, Some(&[(recording, of.path)]));
+        let found = (self.index).nearest(time, direction, Some(&[(recording, track.path)]));
         found.map(Timestamp::as_nanos)
     }
 
@@ -456,13 +456,13 @@ impl Scene {
 pub(crate) fn label(name: &str, batch: &Batch, row: usize) -> String {
     let mut label = name.to_string();
     let mut shown = 0;
-    for (column, of) in batch.columns().iter().zip(batch.schema().iter()) {
+    for (column, info) in batch.columns().iter().zip(batch.schema().iter()) {
         let value = text_of(column.value(row));
-        if value.is_empty() || of.name.starts_with("track") || of.name.starts_with('_') {
+        if value.is_empty() || info.name.starts_with("track") || info.name.starts_with('_') {
             continue;
         }
         label.push_str(if shown == 0 { ": " } else { ", " });
-        label.push_str(&of.name);
+        label.push_str(&info.name);
         label.push('=');
         label.extend(value.chars().take(40));
         shown += 1;

@@ -98,7 +98,7 @@ impl Api {
             .state()
             .shown
             .iter()
-            .map(|of| of.number)
+            .map(|track| track.number)
             .collect();
         let tiles = self.finest_tiles(&tracks, range, options.size / 2);
         let (events, is_whole) = self
@@ -168,8 +168,8 @@ impl Api {
             let (grid, bins) = self.scene.bins(None, tracks, begin, end, columns);
             let mut out = Vec::new();
             put_head(self.scene.state().generation, &grid, bins.len(), &mut out);
-            for of in &bins {
-                put_track(of, &grid, &mut out);
+            for track in &bins {
+                put_track(track, &grid, &mut out);
             }
             let fits = best.is_empty() || out.len() <= size;
             let is_exact = bins.iter().all(is_exact) || grid.span() == 1;
@@ -193,7 +193,7 @@ impl Api {
             let count: usize = lists
                 .into_iter()
                 .flatten()
-                .map(|of| of["slices"].as_array().map_or(0, Vec::len))
+                .map(|panel| panel["slices"].as_array().map_or(0, Vec::len))
                 .sum();
             let width = end.abs_diff(begin);
             if count <= MOST_SLICES || pixel > width {
@@ -248,9 +248,9 @@ impl Api {
         self.scene.timeline.for_each_batch(&query, |batch| {
             for (row, id, _) in self.scene.timed(&batch) {
                 let Some(own) = on.get_mut(&id) else { continue };
-                let of = &recordings[id.recording as usize];
-                let is_sample = of.entry_kind(id.stream as usize) == EntryKind::Sample;
-                let name = of.event_classes()[batch.classes()[row] as usize]
+                let recording = &recordings[id.recording as usize];
+                let is_sample = recording.entry_kind(id.stream as usize) == EntryKind::Sample;
+                let name = recording.event_classes()[batch.classes()[row] as usize]
                     .name
                     .as_deref();
                 let parts = classifier.parts(&batch, row);
@@ -266,10 +266,10 @@ impl Api {
             }
             ControlFlow::Continue(())
         })?;
-        let events = lines.iter().zip(order).map(|(of, id)| {
-            let mut event = line(of);
+        let events = lines.iter().zip(order).map(|(source, id)| {
+            let mut event = line(source);
             event["tracks"] = on.remove(&id).unwrap_or_default().into();
-            let role = recordings[of.recording].roles(of.class).slice;
+            let role = recordings[source.recording].roles(source.class).slice;
             if matches!(role, SliceRole::Whole(_)) {
                 event["slice"] = true.into();
             }
@@ -280,8 +280,8 @@ impl Api {
 }
 
 /// Whether each row has a bin of its own, so that finer tiles say nothing more.
-fn is_exact(of: &TrackBins) -> bool {
-    of.bins.iter().all(|(_, bin)| bin.count == 1)
+fn is_exact(bins: &TrackBins) -> bool {
+    bins.bins.iter().all(|(_, bin)| bin.count == 1)
 }
 
 /// The page with its files and data.

@@ -36,9 +36,9 @@ impl Flows {
     pub(crate) fn new(scene: &Scene) -> Self {
         let mut flows = Self::default();
         let recordings = scene.recordings();
-        let has_flows = |of: &kymo::AnyRecording| {
-            (0..of.event_classes().len()).any(|class| {
-                let roles = of.roles(class);
+        let has_flows = |recording: &kymo::AnyRecording| {
+            (0..recording.event_classes().len()).any(|class| {
+                let roles = recording.roles(class);
                 !roles.flows.is_empty() || !roles.ended_flows.is_empty()
             })
         };
@@ -79,7 +79,7 @@ impl Flows {
                     for &field in fields {
                         let name = name_of(schema, field);
                         let mut columns = batch.columns().iter().zip(batch.schema().iter());
-                        let column = columns.find(|(_, of)| Some(&*of.name) == name);
+                        let column = columns.find(|(_, column)| Some(&*column.name) == name);
                         let Some((column, _)) = column else { continue };
                         column.each_number(row, &mut |id| rows.push((recording, id, stop, is_end)));
                     }
@@ -120,7 +120,7 @@ impl Flows {
         let flows = self.at.get(&stop).map_or(&[][..], Vec::as_slice);
         let flows = flows.iter().filter_map(|&number| {
             let flow = self.flows.get(number as usize)?;
-            let at = flow.iter().position(|of| *of == stop)?;
+            let at = flow.iter().position(|other| *other == stop)?;
             let to = flow.len().min(at + most + 1);
             flow.get(at.saturating_sub(most)..to)
         });

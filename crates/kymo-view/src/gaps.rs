@@ -18,13 +18,17 @@ impl Scene {
             return Vec::new();
         };
         let (_, bins) = self.bins(None, tracks, begin, end, COLUMNS);
-        let bins = bins.iter().flat_map(|of| &of.bins);
+        let bins = bins.iter().flat_map(|bin| &bin.bins);
         let mut busy: Vec<(i64, i64)> = bins.map(|(_, bin)| (bin.first, bin.last)).collect();
         let slices = Arc::clone(&self.state().slices);
         let pixel = (end.abs_diff(begin) / COLUMNS as u64).max(1);
         for &track in tracks {
             let drawn = slices.draw(track, (begin, end), pixel, |_| true);
-            busy.extend(drawn.iter().map(|of| (of.slice.begin, of.slice.end)));
+            busy.extend(
+                drawn
+                    .iter()
+                    .map(|slice| (slice.slice.begin, slice.slice.end)),
+            );
         }
         between(busy, end.abs_diff(begin) / least.max(2))
     }
@@ -69,8 +73,8 @@ mod tests {
             prop_assert!(gaps.windows(2).all(|pair| pair[0].1 < pair[1].0));
             for &(begin, end) in &gaps {
                 prop_assert!(begin < end);
-                prop_assert!(busy.iter().all(|of| of.1 < begin || of.0 > end));
-                prop_assert!(busy.iter().any(|of| of.1 < begin) && busy.iter().any(|of| of.0 > end));
+                prop_assert!(busy.iter().all(|slice| slice.1 < begin || slice.0 > end));
+                prop_assert!(busy.iter().any(|slice| slice.1 < begin) && busy.iter().any(|slice| slice.0 > end));
             }
         }
     }

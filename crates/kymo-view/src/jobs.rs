@@ -132,7 +132,11 @@ impl Jobs {
             list.1.remove(oldest).stop();
         }
         // However many pages search at once.
-        let rows = |job: &Arc<Job>| job.matches.as_ref().map_or(0, |of| of.lock().count);
+        let rows = |job: &Arc<Job>| {
+            job.matches
+                .as_ref()
+                .map_or(0, |matches| matches.lock().count)
+        };
         while list.1.iter().map(rows).sum::<usize>() > MOST_ROWS
             && let Some(oldest) = list.1.iter().position(|job| rows(job) > 0)
         {
@@ -239,15 +243,15 @@ fn rows_stats(scene: &Scene, job: &Job, (begin, end): (i64, i64), tracks: &HashS
                     }
                     continue;
                 }
-                for (column, of) in batch.columns().iter().zip(batch.schema().iter()) {
-                    if &*of.name == "track" {
+                for (column, info) in batch.columns().iter().zip(batch.schema().iter()) {
+                    if &*info.name == "track" {
                         continue;
                     }
                     if let Some(value) = column.value(row).to_f64() {
-                        match line.fields.get_mut(&of.name) {
+                        match line.fields.get_mut(&info.name) {
                             Some(values) => values.push(value),
                             None => {
-                                let values = line.fields.entry(Arc::clone(&of.name));
+                                let values = line.fields.entry(Arc::clone(&info.name));
                                 values.or_default().push(value);
                             }
                         }

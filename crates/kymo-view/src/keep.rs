@@ -114,21 +114,25 @@ impl Keep {
 
 /// A number that identifies a recording, wherever it lies and however it has grown: by its format, its
 /// identifier or name, its event classes, and when it begins.
-pub(crate) fn fingerprint(of: &impl Recording) -> String {
-    let file = of.path().file_name().unwrap_or_default().to_string_lossy();
-    let streams = 0..of.streams().len();
+pub(crate) fn fingerprint(recording: &impl Recording) -> String {
+    let file = recording
+        .path()
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
+    let streams = 0..recording.streams().len();
     let begin = streams
-        .filter_map(|stream| of.chunks(stream).next()?.begin_time)
+        .filter_map(|stream| recording.chunks(stream).next()?.begin_time)
         .min();
     let begin = begin.map_or_else(String::new, |time| time.as_nanos().to_string());
     let own = [
-        of.format().name,
-        of.uid().unwrap_or_default(),
-        of.name().unwrap_or_default(),
+        recording.format().name,
+        recording.uid().unwrap_or_default(),
+        recording.name().unwrap_or_default(),
         &file,
         &begin,
     ];
-    let classes = of
+    let classes = recording
         .event_classes()
         .iter()
         .map(|class| class.name.as_deref().unwrap_or_default());

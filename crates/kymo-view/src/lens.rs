@@ -56,7 +56,7 @@ fn find(
     // From the beginning, so that values have the same colours in every view.
     scene.for_each_part(query, None, &job.stop, |batch| {
         let mut columns = batch.columns().iter().zip(batch.schema().iter());
-        let column = columns.find(|(_, of)| &*of.name == field);
+        let column = columns.find(|(_, column)| &*column.name == field);
         let mut rows = Vec::new();
         for row in 0..batch.len() {
             let head = batch.head(row);

@@ -63,9 +63,9 @@ impl Found {
                 self.is_cut = true;
                 return false;
             }
-            let of = self.tracks.entry(track).or_default();
-            of.is_dirty |= of.rows.last().is_some_and(|last| last.time > row.time);
-            of.rows.push(row);
+            let matches = self.tracks.entry(track).or_default();
+            matches.is_dirty |= matches.rows.last().is_some_and(|last| last.time > row.time);
+            matches.rows.push(row);
             self.count += 1;
         }
         true

@@ -26,11 +26,11 @@ impl Scene {
     /// Losses that the recordings' chunks report.
     pub(crate) fn losses(&self) -> Vec<Notice> {
         let mut losses = Vec::new();
-        for (recording, of) in self.recordings().iter().enumerate() {
-            for stream in 0..of.streams().len() {
+        for (number, recording) in self.recordings().iter().enumerate() {
+            for stream in 0..recording.streams().len() {
                 let mut before = None;
-                for chunk in of.chunks(stream) {
-                    let clock = of.streams()[stream].clock.clone();
+                for chunk in recording.chunks(stream) {
+                    let clock = recording.streams()[stream].clock.clone();
                     let time = |ticks: Option<u64>| {
                         let clock = clock.as_ref()?;
                         clock.timestamp(ticks?).map(Timestamp::as_nanos)
@@ -51,7 +51,7 @@ impl Scene {
                             None => format!("some {what} lost"),
                         };
                         losses.push(Notice {
-                            recording,
+                            recording: number,
                             stream,
                             begin: begin.min(end),
                             end: end.max(begin),
@@ -76,11 +76,11 @@ impl Scene {
         // Rows of databases are numbers, each of which is right: only what is read when opening can be damaged.
         let mut from = Places::at_end();
         let mut has_others = false;
-        for (recording, of) in self.recordings().iter().enumerate() {
-            if of.format().name != "rrd" {
+        for (number, recording) in self.recordings().iter().enumerate() {
+            if recording.format().name != "rrd" {
                 has_others = true;
-                (0..of.streams().len())
-                    .for_each(|stream| from.set(recording, stream, RowPlace::default()));
+                (0..recording.streams().len())
+                    .for_each(|stream| from.set(number, stream, RowPlace::default()));
             }
         }
         query.from = Some(from);

@@ -69,7 +69,7 @@ impl State {
 
     /// From the first to the last row of all tracks.
     pub(crate) fn range(&self) -> Option<(i64, i64)> {
-        let bins = self.shown.iter().map(|of| &of.bin);
+        let bins = self.shown.iter().map(|track| &track.bin);
         let timed = bins.filter(|bin| bin.count > 0 && bin.first <= bin.last);
         let range = timed.fold((i64::MAX, i64::MIN), |(begin, end), bin| {
             (begin.min(bin.first), end.max(bin.last))
@@ -79,28 +79,36 @@ impl State {
 
     /// The tracks of a recording.
     fn of_recording(&self, recording: usize) -> &[Shown] {
-        let from = self.shown.partition_point(|of| of.recording < recording);
-        let to = self.shown.partition_point(|of| of.recording <= recording);
+        let from = self
+            .shown
+            .partition_point(|track| track.recording < recording);
+        let to = self
+            .shown
+            .partition_point(|track| track.recording <= recording);
         &self.shown[from..to]
     }
 
     /// Takes what is known now. What has not changed keeps its generation.
     fn take(&mut self, mut shown: Vec<Shown>, is_whole: bool) {
         let generation = self.generation + 1;
-        let before: HashMap<u32, &Shown> = self.shown.iter().map(|of| (of.number, of)).collect();
-        for of in &mut shown {
-            let old = before.get(&of.number).filter(|old| {
-                old.bin == of.bin
-                    && old.is_estimate == of.is_estimate
-                    && old.recording == of.recording
+        let before: HashMap<u32, &Shown> = self
+            .shown
+            .iter()
+            .map(|track| (track.number, track))
+            .collect();
+        for track in &mut shown {
+            let old = before.get(&track.number).filter(|old| {
+                old.bin == track.bin
+                    && old.is_estimate == track.is_estimate
+                    && old.recording == track.recording
             });
-            of.since = old.map_or(generation, |old| old.since);
+            track.since = old.map_or(generation, |old| old.since);
         }
-        let numbers = |all: &[Shown]| all.iter().map(|of| of.number).collect::<Vec<_>>();
+        let numbers = |all: &[Shown]| all.iter().map(|track| track.number).collect::<Vec<_>>();
         if numbers(&shown) != numbers(&self.shown) {
             self.order_since = generation;
         }
-        let is_new = |of: &Shown| of.since == generation;
+        let is_new = |track: &Shown| track.since == generation;
         if is_whole != self.is_whole || self.order_since == generation || shown.iter().any(is_new) {
             self.generation = generation;
         }
@@ -130,8 +138,8 @@ impl Scene {
             .into_iter()
             .filter_map(|number| {
                 let mut bin = Bin::default();
-                for (_, of) in found.bins(number, i64::MIN, 1 << 63, i64::MAX) {
-                    bin.add(&of);
+                for (_, found_bin) in found.bins(number, i64::MIN, 1 << 63, i64::MAX) {
+                    bin.add(&found_bin);
                 }
                 Some(Shown {
                     number,
@@ -144,9 +152,9 @@ impl Scene {
             .collect();
         let is_whole = found.is_done;
         drop(found);
-        shown.sort_by_cached_key(|of| {
+        shown.sort_by_cached_key(|row| {
             self.tracks
-                .get(of.number)
+                .get(row.number)
                 .map(|(at, track)| (at, track.path))
         });
         let mut state = self.state();
@@ -181,7 +189,7 @@ impl Scene {
         let mut shown = Vec::new();
         let mut looked_at = looked_at.into_iter().peekable();
         for recording in 0..count {
-            match looked_at.next_if(|of| of.0 == recording) {
+            match looked_at.next_if(|looked_at| looked_at.0 == recording) {
                 Some((_, own)) => shown.extend(own),
                 None => shown.extend_from_slice(state.of_recording(recording)),
             }

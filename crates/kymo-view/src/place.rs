@@ -57,11 +57,11 @@ impl Api {
     /// The event classes of a recording with their fields, as far as there is room for them.
     pub(crate) fn schema(&self, request: &Value) -> Result<Value, String> {
         let at = usize::try_from(number(request, "recording")?).unwrap_or(usize::MAX);
-        let of = self.scene.recordings().get(at);
-        let of = of.ok_or("there is no such recording")?;
+        let recording = self.scene.recordings().get(at);
+        let recording = recording.ok_or("there is no such recording")?;
         let mut room = MOST_LISTED;
         let mut classes = Vec::new();
-        for class in of.event_classes() {
+        for class in recording.event_classes() {
             let listed: Vec<Value> = fields(class)
                 .take(MOST_FIELDS.min(room))
                 .map(|(path, scope, kind)| json!([path, scope, kind]))
@@ -75,7 +75,7 @@ impl Api {
                 break;
             }
         }
-        let is_cut = classes.len() < of.event_classes().len();
+        let is_cut = classes.len() < recording.event_classes().len();
         Ok(json!({"classes": classes, "cut": is_cut}))
     }
 }
@@ -100,21 +100,21 @@ impl Scene {
         let Some((id, class)) = found else {
             return Ok(None);
         };
-        let of = &self.recordings()[id.recording as usize];
-        let class = &of.event_classes()[class as usize];
+        let recording = &self.recordings()[id.recording as usize];
+        let class = &recording.event_classes()[class as usize];
         let fields = fields(class)
             .take(MOST_FIELDS)
             .map(|(path, scope, kind)| json!({"path": path, "scope": scope, "type": kind}));
         let fields: Vec<Value> = fields.collect();
         // Of other formats, rows are not in the file as they are.
-        let is_placed = matches!(of.format().name, "ctf" | "cpel" | "elog");
-        let chunk = of.chunk(id.stream as usize, id.chunk as usize);
+        let is_placed = matches!(recording.format().name, "ctf" | "cpel" | "elog");
+        let chunk = recording.chunk(id.stream as usize, id.chunk as usize);
         let place = chunk.filter(|_| is_placed).and_then(|chunk| {
-            let (begin, end, ticks) = of.walk(&chunk, Locate(id.number))?;
-            let end = end.unwrap_or_else(|| of.content_bits(&chunk));
+            let (begin, end, ticks) = recording.walk(&chunk, Locate(id.number))?;
+            let end = end.unwrap_or_else(|| recording.content_bits(&chunk));
             // What says where a fault is, says where anything is.
             let fault = Fault::new(FaultCode::Index, begin, 0);
-            let report = of.report(&chunk, None, fault);
+            let report = recording.report(&chunk, None, fault);
             Some(json!({
                 "file": report.file.display().to_string(),
                 "offset": report.offset.to_string(),
@@ -124,7 +124,7 @@ impl Scene {
                 "ticks": ticks.map(|ticks| ticks.to_string()),
             }))
         });
-        let stream = of.streams().get(id.stream as usize);
+        let stream = recording.streams().get(id.stream as usize);
         Ok(Some(json!({
             "place": place,
             "stream": stream.map(|stream| stream.name.to_string()),

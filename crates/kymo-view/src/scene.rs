@@ -121,7 +121,11 @@ impl Scene {
             (None, Some(before)) => State::behind(&before.state()),
             (None, None) => State::behind(&State::default()),
         };
-        let described = Described::new(&recordings, same.map(|of| &of.described), state.generation);
+        let described = Described::new(
+            &recordings,
+            same.map(|scene| &scene.described),
+            state.generation,
+        );
         let timeline = Timeline::new(recordings);
         let is_all = options.filter.events.is_empty()
             && options.filter.condition.is_none()
@@ -148,8 +152,12 @@ impl Scene {
         });
         scene.state().notices = scene.losses();
         let opening = scene.timeline.recordings().iter().enumerate();
-        let opening = opening
-            .flat_map(|(at, of)| of.faults().iter().map(move |fault| (at, fault.to_string())));
+        let opening = opening.flat_map(|(at, recording)| {
+            recording
+                .faults()
+                .iter()
+                .map(move |fault| (at, fault.to_string()))
+        });
         scene.state().faults = opening.take(MOST_NOTICES).collect();
         scene.publish();
         let worker = {
@@ -362,12 +370,12 @@ impl Scene {
     /// The bins of a summary by the numbers of their tracks.
     fn bins_of(&self, summary: Summary, (begin, end): (i64, i64)) -> (Grid, Vec<TrackBins>) {
         let grid = Grid::with_span(begin, end, summary.span);
-        let bins = summary.tracks.into_iter().filter_map(|of| {
+        let bins = summary.tracks.into_iter().filter_map(|bins| {
             Some(TrackBins {
-                track: self.tracks.number(of.recording, &of.track)?,
-                is_estimate: of.is_estimate,
-                begin: of.begin,
-                bins: of.bins,
+                track: self.tracks.number(bins.recording, &bins.track)?,
+                is_estimate: bins.is_estimate,
+                begin: bins.begin,
+                bins: bins.bins,
             })
         });
         let bins = bins.collect();
@@ -452,13 +460,13 @@ impl Scene {
 /// When the first chunk begins that was added to recordings, or has become longer.
 fn changed_from(before: &[AnyRecording], now: &[AnyRecording]) -> i64 {
     let mut first = i64::MAX;
-    for (at, of) in now.iter().enumerate() {
-        let old = before.get(at).filter(|old| old.path() == of.path());
-        for stream in 0..of.streams().len() {
+    for (at, recording) in now.iter().enumerate() {
+        let old = before.get(at).filter(|old| old.path() == recording.path());
+        for stream in 0..recording.streams().len() {
             let mut known = old
                 .filter(|old| stream < old.streams().len())
                 .map(|old| old.chunks(stream));
-            for chunk in of.chunks(stream) {
+            for chunk in recording.chunks(stream) {
                 let is_known = known.as_mut().and_then(Iterator::next);
                 if is_known
                     .is_some_and(|old| old.bytes == chunk.bytes && old.end_time == chunk.end_time)
@@ -473,10 +481,10 @@ fn changed_from(before: &[AnyRecording], now: &[AnyRecording]) -> i64 {
 }
 
 /// The size of all chunks of a recording.
-fn total_bytes(of: &AnyRecording) -> u64 {
-    let streams = 0..of.streams().len();
+fn total_bytes(recording: &AnyRecording) -> u64 {
+    let streams = 0..recording.streams().len();
     streams
-        .flat_map(|stream| of.chunks(stream))
+        .flat_map(|stream| recording.chunks(stream))
         .fold(0, |sum, chunk| sum.saturating_add(chunk.bytes))
 }
 

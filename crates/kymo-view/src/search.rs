@@ -78,7 +78,7 @@ impl Api {
             .scene
             .recordings()
             .iter()
-            .flat_map(|of| of.event_classes());
+            .flat_map(|recording| recording.event_classes());
         for class in classes {
             for field in class.schema.fields() {
                 let is_text = matches!(field.kind, Kind::Text);

@@ -156,7 +156,9 @@ impl Server {
                 listeners.extend(TcpListener::bind(("::1", port)));
             }
         }
-        let address = listeners.first().and_then(|of| of.local_addr().ok());
+        let address = listeners
+            .first()
+            .and_then(|listener| listener.local_addr().ok());
         Ok(Self {
             port: address.map_or(0, |address| address.port()),
             listeners,

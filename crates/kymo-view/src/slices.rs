@@ -92,9 +92,9 @@ impl Nesting {
     pub(crate) fn finish(mut self) -> Slices {
         let last = self.last;
         for slices in self.slices.tracks.values_mut() {
-            let open = slices.iter_mut().filter(|of| of.is_open);
-            open.for_each(|of| of.end = last.max(of.begin));
-            slices.sort_by_key(|of| (of.begin, std::cmp::Reverse(of.end)));
+            let open = slices.iter_mut().filter(|slice| slice.is_open);
+            open.for_each(|slice| slice.end = last.max(slice.begin));
+            slices.sort_by_key(|slice| (slice.begin, std::cmp::Reverse(slice.end)));
             // The ends of those that the next one may lie in.
             let mut around: Vec<i64> = Vec::new();
             for slice in slices.iter_mut() {
@@ -104,7 +104,7 @@ impl Nesting {
                 slice.depth = around.len() as u32;
                 around.push(slice.end);
             }
-            slices.sort_by_key(|of| (of.depth, of.begin));
+            slices.sort_by_key(|slice| (slice.depth, slice.begin));
         }
         self.slices
     }
@@ -134,26 +134,28 @@ impl Slices {
         let mut rest = self.tracks.get(&track).map_or(&[][..], Vec::as_slice);
         while let Some(first) = rest.first() {
             let depth = first.depth;
-            let (row, others) = rest.split_at(rest.partition_point(|of| of.depth <= depth));
+            let (row, others) = rest.split_at(rest.partition_point(|slice| slice.depth <= depth));
             rest = others;
             // On a depth, none begins before the one before it has ended.
-            let from = row.partition_point(|of| of.end < begin);
-            let to = row.partition_point(|of| of.begin <= end);
+            let from = row.partition_point(|slice| slice.end < begin);
+            let to = row.partition_point(|slice| slice.begin <= end);
             let row = row.get(from..to).unwrap_or_default();
             let mut next = 0;
             while let Some(slice) = row.get(next) {
                 let is_narrow = slice.end.abs_diff(slice.begin) < pixel;
                 let edge = slice.begin.saturating_add_unsigned(pixel);
                 let count = match is_narrow {
-                    true => row[next..].partition_point(|of| of.begin < edge).max(1),
+                    true => row[next..]
+                        .partition_point(|slice| slice.begin < edge)
+                        .max(1),
                     false => 1,
                 };
                 let group = &row[next..next + count];
                 next += count;
-                let mut wanted = group.iter().filter(|of| wants(of));
+                let mut wanted = group.iter().filter(|slice| wants(slice));
                 if let Some(first) = wanted.next() {
                     let (more, last) =
-                        wanted.fold((0, first.end), |(count, _), of| (count + 1, of.end));
+                        wanted.fold((0, first.end), |(count, _), slice| (count + 1, slice.end));
                     drawn.push(Drawn {
                         slice: Slice {
                             end: last,
@@ -185,14 +187,14 @@ mod tests {
         let drawn = slices.draw(0, (0, 100), 1, |_| true);
         let shown: Vec<_> = drawn
             .iter()
-            .map(|of| {
-                let name = &*slices.names[of.slice.name as usize];
+            .map(|drawn| {
+                let name = &*slices.names[drawn.slice.name as usize];
                 (
                     name,
-                    of.slice.begin,
-                    of.slice.end,
-                    of.slice.depth,
-                    of.slice.is_open,
+                    drawn.slice.begin,
+                    drawn.slice.end,
+                    drawn.slice.depth,
+                    drawn.slice.is_open,
                 )
             })
             .collect();
@@ -225,7 +227,7 @@ mod tests {
                 prop_assert!(a.depth < b.depth || a.end <= b.begin);
             }
             let drawn = all.draw(7, (i64::MIN, i64::MAX), pixel, |_| true);
-            let count: usize = drawn.iter().map(|of| of.count).sum();
+            let count: usize = drawn.iter().map(|drawn| drawn.count).sum();
             prop_assert_eq!(count, slices.len());
         }
     }

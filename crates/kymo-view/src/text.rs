@@ -44,11 +44,11 @@ impl Scene {
         let shown = self.state().shown.clone();
         let tracks: Vec<(u32, usize, String, Option<String>)> = shown
             .iter()
-            .filter_map(|of| {
-                let (recording, track) = self.tracks.get(of.number)?;
+            .filter_map(|row| {
+                let (recording, track) = self.tracks.get(row.number)?;
                 let unit = track.unit.as_deref().map(printable);
                 Some((
-                    of.number,
+                    row.number,
                     recording,
                     printable(short_name(&track.name)),
                     unit,
@@ -86,9 +86,9 @@ impl Scene {
                     );
                     last = Some(*recording);
                 }
-                let own = bins.iter().find(|of| of.track == *number);
-                let drawn = own.map_or_else(Vec::new, |of| {
-                    resampled(of, grid.span(), (begin, end), columns)
+                let own = bins.iter().find(|bin| bin.track == *number);
+                let drawn = own.map_or_else(Vec::new, |bins| {
+                    resampled(bins, grid.span(), (begin, end), columns)
                 });
                 let name = fitted(&format!("  {name}"), name_width);
                 let (picture, tail) = drawing(&drawn, columns, unit.as_deref());
@@ -113,7 +113,7 @@ impl Scene {
         let own: Vec<_> = state
             .notices
             .iter()
-            .filter(|of| of.recording == recording)
+            .filter(|notice| notice.recording == recording)
             .collect();
         if own.is_empty() {
             return;
@@ -126,7 +126,7 @@ impl Scene {
             );
             marks[from..=to.max(from)].fill('╳');
         }
-        let damage = own.iter().filter(|of| of.is_damage).count();
+        let damage = own.iter().filter(|notice| notice.is_damage).count();
         let tail = match (damage, own.len() - damage) {
             (0, losses) => format!("{losses} losses"),
             (damage, 0) => format!("{damage} damaged"),
@@ -145,10 +145,10 @@ fn column(time: i64, (begin, end): (i64, i64), columns: usize) -> usize {
 }
 
 /// The bins of a track in columns: a bin lies in the column of its first row.
-fn resampled(of: &TrackBins, span: u64, range: (i64, i64), columns: usize) -> Vec<Column> {
+fn resampled(bins: &TrackBins, span: u64, range: (i64, i64), columns: usize) -> Vec<Column> {
     let mut drawn = vec![Column::default(); columns];
-    for (position, bin) in &of.bins {
-        let begins = i128::from(of.begin) + i128::from(*position) * i128::from(span);
+    for (position, bin) in &bins.bins {
+        let begins = i128::from(bins.begin) + i128::from(*position) * i128::from(span);
         let begins = begins.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         // That of what is in several recordings' grids is known to a span only.
         let time = if bin.first <= bin.last {
@@ -183,9 +183,13 @@ fn resampled(of: &TrackBins, span: u64, range: (i64, i64), columns: usize) -> Ve
 
 /// A row of blocks, and what it says in numbers.
 fn drawing(drawn: &[Column], columns: usize, unit: Option<&str>) -> (String, String) {
-    let known = || drawn.iter().filter(|of| of.known > 0);
-    let min = known().map(|of| of.min).fold(f64::INFINITY, f64::min);
-    let max = known().map(|of| of.max).fold(f64::NEG_INFINITY, f64::max);
+    let known = || drawn.iter().filter(|column| column.known > 0);
+    let min = known()
+        .map(|column| column.min)
+        .fold(f64::INFINITY, f64::min);
+    let max = known()
+        .map(|column| column.max)
+        .fold(f64::NEG_INFINITY, f64::max);
     let block = |part: f64| BLOCKS[((part * 8.0) as usize).min(7)];
     if min <= max {
         let low = if min > 0.0 && min < max / 2.0 {
@@ -193,24 +197,29 @@ fn drawing(drawn: &[Column], columns: usize, unit: Option<&str>) -> (String, Str
         } else {
             min
         };
-        let picture = drawn.iter().map(|of| match (of.rows, of.known) {
-            (0, _) => ' ',
-            (_, 0) => '·',
-            _ if max > low => block((of.sum / of.known as f64 - low) / (max - low)),
-            _ => BLOCKS[3],
-        });
+        let picture = drawn
+            .iter()
+            .map(|column| match (column.rows, column.known) {
+                (0, _) => ' ',
+                (_, 0) => '·',
+                _ if max > low => block((column.sum / column.known as f64 - low) / (max - low)),
+                _ => BLOCKS[3],
+            });
         let unit = unit.map_or_else(String::new, |unit| format!(" {unit}"));
         return (
             picture.collect(),
             format!("{} to {}{unit}", short(min), short(max)),
         );
     }
-    let rows: u64 = drawn.iter().map(|of| of.rows).fold(0, u64::saturating_add);
-    let most = drawn.iter().map(|of| of.rows).max().unwrap_or(0);
+    let rows: u64 = drawn
+        .iter()
+        .map(|column| column.rows)
+        .fold(0, u64::saturating_add);
+    let most = drawn.iter().map(|column| column.rows).max().unwrap_or(0);
     let height = |rows: u64| ((rows + 1) as f64).log2() / ((most.max(1) + 1) as f64).log2();
     let mut picture: String = drawn
         .iter()
-        .map(|of| match of.rows {
+        .map(|column| match column.rows {
             0 => ' ',
             rows => block(height(rows) - 0.001),
         })

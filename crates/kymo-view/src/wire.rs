@@ -41,17 +41,17 @@ pub fn put_head(generation: u64, grid: &Grid, tracks: usize, out: &mut Vec<u8>) 
 }
 
 /// Appends the bins of a track. One that begins before the grid belongs to the tile before.
-pub(crate) fn put_track(of: &TrackBins, grid: &Grid, out: &mut Vec<u8>) {
+pub(crate) fn put_track(track: &TrackBins, grid: &Grid, out: &mut Vec<u8>) {
     let span = grid.span() as i64;
-    let ahead = of.begin.saturating_sub(grid.begin());
+    let ahead = track.begin.saturating_sub(grid.begin());
     let (moved, phase) = (ahead.div_euclid(span), ahead.rem_euclid(span));
-    let bins = of.bins.iter().filter_map(|(position, bin)| {
+    let bins = track.bins.iter().filter_map(|(position, bin)| {
         let position = position.checked_add_signed(moved)?;
         Some((position, bin))
     });
     let bins: Vec<_> = bins.collect();
-    out.extend_from_slice(&of.track.to_le_bytes());
-    out.push(u8::from(of.is_estimate));
+    out.extend_from_slice(&track.track.to_le_bytes());
+    out.push(u8::from(track.is_estimate));
     put_varint(phase as u64, out);
     put_varint(bins.len() as u64, out);
     let mut next = 0;
@@ -66,7 +66,7 @@ pub(crate) fn put_track(of: &TrackBins, grid: &Grid, out: &mut Vec<u8>) {
         out.push(bin.classes.trailing_zeros().min(63) as u8);
         if is_single && grid.span() > 1 {
             put_varint(
-                bin.first.wrapping_sub(of.begin) as u64 & (grid.span() - 1),
+                bin.first.wrapping_sub(track.begin) as u64 & (grid.span() - 1),
                 out,
             );
         }

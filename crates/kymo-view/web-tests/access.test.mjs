@@ -24,8 +24,8 @@ async function complaints(page) {
   return page.evaluate(async () => {
     const { violations } = await axe.run(document, { resultTypes: ["violations"] });
     return violations
-      .filter((of) => ["serious", "critical"].includes(of.impact))
-      .map((of) => `${of.id}: ${of.nodes.slice(0, 3).map((node) => `${node.target} ${node.any[0]?.message ?? node.all[0]?.message ?? ""}`).join(" | ")}`);
+      .filter((violation) => ["serious", "critical"].includes(violation.impact))
+      .map((violation) => `${violation.id}: ${violation.nodes.slice(0, 3).map((node) => `${node.target} ${node.any[0]?.message ?? node.all[0]?.message ?? ""}`).join(" | ")}`);
   });
 }
 
@@ -60,20 +60,20 @@ test("the keyboard alone reaches everything", async () => {
     await page.keyboard.press("Tab");
     reached.add(await page.evaluate(() => document.activeElement?.id || document.activeElement?.textContent));
   }
-  const wanted = await page.evaluate(() => [...document.querySelectorAll("input, select, header button, canvas[tabindex], #divider, #panel, [role=tab][aria-selected=true]")].filter((of) => of.checkVisibility()).map((of) => of.id).filter(Boolean));
+  const wanted = await page.evaluate(() => [...document.querySelectorAll("input, select, header button, canvas[tabindex], #divider, #panel, [role=tab][aria-selected=true]")].filter((element) => element.checkVisibility()).map((element) => element.id).filter(Boolean));
   for (const id of wanted) assert.ok(reached.has(id), `${id} of ${[...reached]}`);
   // Every action is in the palette, also those that have no key.
   await page.focus("#tracks");
   await page.keyboard.press(">");
   await page.waitForSelector("dialog li");
   const names = await page.locator("dialog li span").allTextContents();
-  const actions = await page.evaluate(() => kymo.ACTIONS.map((of) => of.name));
+  const actions = await page.evaluate(() => kymo.ACTIONS.map((action) => action.name));
   assert.deepEqual(names, actions);
   await page.keyboard.press("Escape");
   assert.equal(await page.evaluate(() => document.activeElement.id), "tracks");
   // No key means two things.
   for (const g2 of [false, true]) {
-    const keys = await page.evaluate((g2) => kymo.ACTIONS.flatMap((of) => (g2 && of.g2 ? of.g2 : of.keys)), g2);
+    const keys = await page.evaluate((g2) => kymo.ACTIONS.flatMap((action) => (g2 && action.g2 ? action.g2 : action.keys)), g2);
     assert.equal(new Set(keys).size, keys.length, keys.filter((key, at) => keys.indexOf(key) !== at).join());
   }
   await page.close();
@@ -83,13 +83,13 @@ test("every size of screen will do", async () => {
   for (const [width, height, deviceScaleFactor] of [[360, 640, 3], [768, 1024, 2], [1920, 1080, 1], [3840, 2160, 1]]) {
     const page = await open({ viewport: { width, height }, deviceScaleFactor });
     const wrong = await page.evaluate(() => {
-      const wide = [...document.querySelectorAll("header *, #panels [role=tab], canvas")].filter((of) => {
-        const { left, right } = of.getBoundingClientRect();
-        return of.checkVisibility() && (left < -1 || right > innerWidth + 1);
+      const wide = [...document.querySelectorAll("header *, #panels [role=tab], canvas")].filter((element) => {
+        const { left, right } = element.getBoundingClientRect();
+        return element.checkVisibility() && (left < -1 || right > innerWidth + 1);
       });
       const canvas = document.getElementById("tracks");
       return {
-        wide: wide.map((of) => of.id || of.outerHTML.slice(0, 60)), bins: kymo.drawn.bins, page: document.documentElement.scrollWidth > innerWidth,
+        wide: wide.map((element) => element.id || element.outerHTML.slice(0, 60)), bins: kymo.drawn.bins, page: document.documentElement.scrollWidth > innerWidth,
         sharp: canvas.width === Math.round(canvas.clientWidth * devicePixelRatio), high: canvas.clientHeight,
       };
     });

@@ -154,7 +154,7 @@ say("first paint without the index", seconds(cold.painted), "0.5 s for 100 M eve
 say("  of these until the server listens", seconds(cold.listening));
 await settle(cold.page);
 say("everything is exact after", seconds(now() - cold.from));
-const [check, pass] = [checks, passes].map((list) => ({ cpu: median(list.map((of) => of.cpu)), time: median(list.map((of) => of.time)) }));
+const [check, pass] = [checks, passes].map((list) => ({ cpu: median(list.map((cost) => cost.cpu)), time: median(list.map((cost) => cost.time)) }));
 say("CPU of the pass and of kymo check, medians of 5 in turns", `${seconds(pass.cpu)}, ${seconds(check.cpu)}`);
 say("  speed beside kymo check: time, CPU", `${(check.time / pass.time).toFixed(2)}, ${(check.cpu / pass.cpu).toFixed(2)}`, "0.8");
 await cold.close();
@@ -189,7 +189,7 @@ say(`a new view of ${tracks} tracks x ${await page.evaluate(() => document.getEl
 say("  CPU of the server", `${((cpu(pid) - before) / views).toFixed(1)} ms`, "20 ms");
 // Bodies that are fetched here would hold up what is measured next.
 page.off("response", count);
-await page.evaluate(() => kymo.ACTIONS.find((of) => of.name === "Show all").run());
+await page.evaluate(() => kymo.ACTIONS.find((action) => action.name === "Show all").run());
 await settle(page);
 for (const kind of ["pan", "zoom"]) {
   if (kind === "pan") await page.evaluate(() => kymo.actions.zoom(0.2, 700));

@@ -16,9 +16,9 @@ before(() => {
   copy("examples/vpp-small.cpel", "log.cpel");
   const events = [];
   for (let at = 0; at < 20; at++) {
-    const of = { pid: 1, tid: 1 + (at % 3), cat: "c" };
-    events.push({ ph: "X", ...of, ts: at * 1000, dur: 400, name: `job ${at % 4}`, args: { user: { id: at }, list: [at, -at], note: at % 2 ? "Straße" : "q\"uote" } });
-    events.push({ ph: "s", ...of, ts: at * 1000 + 10, id: at, name: "to" }, { ph: "f", bp: "e", ...of, tid: 1 + ((at + 1) % 3), ts: at * 1000 + 1100, id: at, name: "to" });
+    const common = { pid: 1, tid: 1 + (at % 3), cat: "c" };
+    events.push({ ph: "X", ...common, ts: at * 1000, dur: 400, name: `job ${at % 4}`, args: { user: { id: at }, list: [at, -at], note: at % 2 ? "Straße" : "q\"uote" } });
+    events.push({ ph: "s", ...common, ts: at * 1000 + 10, id: at, name: "to" }, { ph: "f", bp: "e", ...common, tid: 1 + ((at + 1) % 3), ts: at * 1000 + 1100, id: at, name: "to" });
   }
   writeFileSync(join(work, "app.json"), JSON.stringify({ traceEvents: events }));
   run("rrd", "create", "load.rrd", "--start", "999999960", "--step", "60", "DS:v:GAUGE:120:U:U", "RRA:AVERAGE:0.5:1:100");
@@ -33,16 +33,16 @@ async function bothPages() {
 }
 
 /** Asks a page as its panels do. @param {import("playwright-core").Page} of @param {string} name @param {any} request */
-const ask = (of, name, request) => look(of, ([name, request]) => kymo.ask(name, request).catch((error) => ({ error: String(error.message) })), [name, request]);
+const ask = (shown, name, request) => look(shown, ([name, request]) => kymo.ask(name, request).catch((error) => ({ error: String(error.message) })), [name, request]);
 
 /** Waits until a search has found everything. */
-async function found(of, request) {
-  const started = await ask(of, "search", request);
+async function found(shown, request) {
+  const started = await ask(shown, "search", request);
   if (started.error) return started;
-  const whole = await look(of, () => ({ begin: String(kymo.scene.begin - 1n), end: String(kymo.scene.end + 1n) }));
+  const whole = await look(shown, () => ({ begin: String(kymo.scene.begin - 1n), end: String(kymo.scene.end + 1n) }));
   for (;;) {
-    const answer = await ask(of, "found", { job: started.job, ...whole, width: 50 });
-    if (answer.done) return { count: answer.count, density: answer.density, next: await ask(of, "next", { job: started.job, time: whole.begin, back: false }), job: started.job };
+    const answer = await ask(shown, "found", { job: started.job, ...whole, width: 50 });
+    if (answer.done) return { count: answer.count, density: answer.density, next: await ask(shown, "next", { job: started.job, time: whole.begin, back: false }), job: started.job };
     await new Promise((done) => setTimeout(done, 20));
   }
 }
@@ -89,11 +89,11 @@ test("conditions that are wrong say where, in a page of its own, too", async () 
 test("statistics of a page of its own are those of a server", async () => {
   await bothPages();
   const range = await look(page, () => ({ begin: String(kymo.scene.begin), end: String(kymo.scene.end) }));
-  const lines = async (of) => {
-    const tracks = await look(of, () => kymo.scene.tracks.map((track) => track.id));
-    const names = await look(of, () => Object.fromEntries(kymo.scene.tracks.map((track) => [track.id, kymo.keyOf(track)])));
-    let answer = await ask(of, "stats", { ...range, tracks });
-    while (!answer.done) answer = await ask(of, "stats", { ...range, tracks, job: answer.job });
+  const lines = async (shown) => {
+    const tracks = await look(shown, () => kymo.scene.tracks.map((track) => track.id));
+    const names = await look(shown, () => Object.fromEntries(kymo.scene.tracks.map((track) => [track.id, kymo.keyOf(track)])));
+    let answer = await ask(shown, "stats", { ...range, tracks });
+    while (!answer.done) answer = await ask(shown, "stats", { ...range, tracks, job: answer.job });
     // Lengths of sequences are not in the JSON of events.
     const round = (value) => (typeof value === "number" ? Number(value.toPrecision(9)) : value);
     const figures = ({ name, count, min, mean, p50, p99, max, sum }) => [name, count, ...[min, mean, p50, p99, max, sum].map(round)].join(" ");
@@ -104,32 +104,32 @@ test("statistics of a page of its own are those of a server", async () => {
   assert.ok(other.some(([name]) => name.includes(" true job")), "there are slices");
   assert.deepEqual(own.map(([name, count]) => [name, count]), other.map(([name, count]) => [name, count]));
   // Numbers that were 32 bits wide have the fewest digits in the JSON.
-  for (const [at, [name, , fields]] of own.entries()) if (!name.includes("float")) assert.deepEqual(fields.filter((field) => other[at][2].some((of) => of.split(" ")[0] === field.split(" ")[0])), other[at][2].filter((field) => fields.some((of) => of.split(" ")[0] === field.split(" ")[0])), name);
+  for (const [at, [name, , fields]] of own.entries()) if (!name.includes("float")) assert.deepEqual(fields.filter((field) => other[at][2].some((one) => one.split(" ")[0] === field.split(" ")[0])), other[at][2].filter((field) => fields.some((other) => other.split(" ")[0] === field.split(" ")[0])), name);
   assert.ok(own.some(([name, , fields]) => name.includes("demo:ints") && fields.length > 10));
   assert.ok(own.some(([name, , fields]) => name.includes("sample") || fields.some((field) => field.startsWith("value "))));
 });
 
 test("arrows of flows, chases and colours by a field are drawn in a page of its own", async () => {
   await bothPages();
-  const select = (of) => look(of, async () => {
+  const select = (shown) => look(shown, async () => {
     const list = kymo.scene.tracks.filter((track) => kymo.scene.info.recordings[track.recording].path.endsWith("app.json") && track.rows);
     await kymo.actions.selectEvent(kymo.keyOf(list[0]), list[0].first, 0, 1);
     return kymo.flows.list.map((flow) => flow.map(([, time]) => String(time)));
   });
-  const flowsOf = async (of) => {
-    const stops = await look(of, () => kymo.scene.tracks.filter((track) => track.rows && kymo.scene.info.recordings[track.recording].path.endsWith("app.json")).map((track) => [track.id, String(track.first)]));
+  const flowsOf = async (shown) => {
+    const stops = await look(shown, () => kymo.scene.tracks.filter((track) => track.rows && kymo.scene.info.recordings[track.recording].path.endsWith("app.json")).map((track) => [track.id, String(track.first)]));
     const all = [];
-    for (const [track, time] of stops) for (const plus of [0n, 10000n]) all.push((await ask(of, "flows", { track, time: String(BigInt(time) + plus) })).flows.map((flow) => flow.map(([, time]) => time)));
+    for (const [track, time] of stops) for (const plus of [0n, 10000n]) all.push((await ask(shown, "flows", { track, time: String(BigInt(time) + plus) })).flows.map((flow) => flow.map(([, time]) => time)));
     return all;
   };
   const [own, other] = [await flowsOf(page), await flowsOf(served)];
   assert.deepEqual(own, other);
   assert.ok(own.flat().length > 0, "there are flows");
   await select(page);
-  for (const of of [page, served]) {
-    await look(of, () => ((kymo.view.colour = "field:cpu_id"), kymo.actions.colour("field:next_tid")));
-    await of.waitForFunction(() => kymo.lens.done && kymo.lens.values.length > 0);
-    await settled(of);
+  for (const shown of [page, served]) {
+    await look(shown, () => ((kymo.view.colour = "field:cpu_id"), kymo.actions.colour("field:next_tid")));
+    await shown.waitForFunction(() => kymo.lens.done && kymo.lens.values.length > 0);
+    await settled(shown);
   }
   assert.deepEqual(await look(page, () => [kymo.lens.count, kymo.lens.values]), await look(served, () => [kymo.lens.count, kymo.lens.values]));
   const gaps = { least: 50, tracks: await look(page, () => kymo.scene.tracks.map((track) => track.id)) };

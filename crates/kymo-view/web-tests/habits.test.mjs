@@ -39,7 +39,7 @@ const placeOf = (page, label) => look(page, (label) => {
 
 test("logs of VPP of all kinds are on one time line, as others are (g2 1.1, 1.2, 1.3, 1.9, 1.11, 7.3)", async () => {
   const page = await open(await serve("--clock", "1000000", "log.cpel", "log.elog", "log.gist", "app.json"));
-  const shown = await look(page, () => ({ formats: kymo.scene.info.recordings.map((of) => of.format.split(" ")[0]), tracks: new Set(kymo.scene.tracks.map((of) => of.recording)).size, title: document.title }));
+  const shown = await look(page, () => ({ formats: kymo.scene.info.recordings.map((recording) => recording.format.split(" ")[0]), tracks: new Set(kymo.scene.tracks.map((track) => track.recording)).size, title: document.title }));
   assert.deepEqual(shown.formats, ["cpel", "elog", "gist", "chrome"]);
   assert.equal(shown.tracks, 4);
   assert.match(shown.title, /log\.cpel, log\.elog, log\.gist/);
@@ -116,7 +116,7 @@ test("low tracks have no names, and still their events (g2 2.2, 2.5, 2.6, 3.7)",
   await settled(page);
   const low = await look(page, () => ({ height: kymo.rows().find((row) => row.track).height, bins: kymo.drawn.bins }));
   assert.ok(low.height < 12 && low.bins > 100 && high >= 24, JSON.stringify([low, high]));
-  assert.equal(await page.locator(".row.track .name").first().evaluate((of) => getComputedStyle(of).visibility), "hidden");
+  assert.equal(await page.locator(".row.track .name").first().evaluate((element) => getComputedStyle(element).visibility), "hidden");
   await press(page, ..."tttttttttttttttt");
   assert.ok((await look(page, () => kymo.rows().find((row) => row.track).height)) > high * 3);
   await page.close();
@@ -126,9 +126,9 @@ test("a window of another size shows more tracks (g2 2.8), and nothing is drawn 
   const page = await open(await serve("app.json"));
   await page.setViewportSize({ width: 700, height: 1200 });
   // The page hears of it with one of its next frames.
-  await page.waitForFunction(() => { const of = document.getElementById("tracks"); return of.clientHeight > 600 && of.width === of.clientWidth; });
+  await page.waitForFunction(() => { const canvas = document.getElementById("tracks"); return canvas.clientHeight > 600 && canvas.width === canvas.clientWidth; });
   await settled(page);
-  const canvas = await look(page, () => { const of = document.getElementById("tracks"); return [of.width, of.clientWidth, of.clientHeight]; });
+  const canvas = await look(page, () => { const tracks = document.getElementById("tracks"); return [tracks.width, tracks.clientWidth, tracks.clientHeight]; });
   assert.ok(canvas[0] === canvas[1] && canvas[2] > 600, canvas.join());
   await page.waitForFunction(() => kymo.scene.info.settled);
   const frames = await look(page, async () => {
@@ -299,7 +299,7 @@ test("a search by code, name, text or value goes on from the last hit, in both d
 test("tracks are in the order of their names (g2 6.1), of an event (g2 6.2), of a value (g2 6.3), one first (g2 6.4), and as before (g2 6.5)", async () => {
   const page = await open(await serve("app.json"));
   assert.deepEqual(await order(page), ["rx", "worker", "tx"]);
-  const select = (name, ns) => look(page, ([name, ns]) => kymo.actions.selectEvent(kymo.keyOf(kymo.scene.tracks.find((of) => of.name === name)), kymo.scene.begin + BigInt(ns)), [name, ns]);
+  const select = (name, ns) => look(page, ([name, ns]) => kymo.actions.selectEvent(kymo.keyOf(kymo.scene.tracks.find((track) => track.name === name)), kymo.scene.begin + BigInt(ns)), [name, ns]);
   // `dequeue` is on the worker alone; `enqueue` is on the worker first, from here on.
   await select("worker", 150000);
   await press(page, "c");
@@ -431,7 +431,7 @@ test("the sheet of keys has all of them (g2 10.2)", async () => {
   const page = await open(await serve("app.json"));
   await press(page, "?");
   const text = await page.textContent("dialog");
-  for (const words of await look(page, () => kymo.ACTIONS.filter((of) => of.keys.length).map((of) => of.name))) assert.ok(text.includes(words), words);
+  for (const words of await look(page, () => kymo.ACTIONS.filter((action) => action.keys.length).map((action) => action.name))) assert.ok(text.includes(words), words);
   for (const words of ["Right drag", "Ctrl + wheel", "Two fingers"]) assert.ok(text.includes(words), words);
   await press(page, "Escape");
   // The palette, by both keys; the track finder.
@@ -473,7 +473,7 @@ test("every change of the view is undone and done again", async () => {
 
 test("panels open by Q, the area by drag with its statistics; Escape clears", async () => {
   const page = await open(await serve("app.json"));
-  const height = () => page.locator("#panels").evaluate((of) => of.clientHeight);
+  const height = () => page.locator("#panels").evaluate((element) => element.clientHeight);
   const high = await height();
   await press(page, "q");
   assert.ok((await height()) < high / 2);

@@ -88,7 +88,7 @@ export async function open(address, options = {}) {
 export const look = (page, work, ...args) => page.evaluate(work, ...args);
 
 /** Does what an action of the palette does. @param {import("playwright-core").Page} page @param {string} name */
-export const act = (page, name) => look(page, (name) => kymo.ACTIONS.find((of) => of.name === name).run(), name);
+export const act = (page, name) => look(page, (name) => kymo.ACTIONS.find((action) => action.name === name).run(), name);
 
 /** Presses keys one after the other. @param {import("playwright-core").Page} page @param {string[]} keys */
 export const press = async (page, ...keys) => {
@@ -98,8 +98,8 @@ export const press = async (page, ...keys) => {
 /** Selects an event of a track of the first recording. @param {import("playwright-core").Page} page @param {string} track @param {number} ns */
 export const pick = async (page, track, ns) => {
   await look(page, async ([track, ns]) => {
-    const of = kymo.scene.tracks.find((of) => of.name === track);
-    await kymo.actions.selectEvent(kymo.keyOf(of), kymo.scene.begin + BigInt(ns));
+    const found = kymo.scene.tracks.find((candidate) => candidate.name === track);
+    await kymo.actions.selectEvent(kymo.keyOf(found), kymo.scene.begin + BigInt(ns));
   }, [track, ns]);
   await page.waitForFunction((ns) => kymo.view.event?.time === kymo.scene.begin + BigInt(ns), ns);
 };

@@ -32,7 +32,7 @@ const FIRST = 16 << 10;
 const sizeOf = (name) => readdirSync(join(work, name)).reduce((sum, file) => sum + statSync(join(work, name, file)).size, 0);
 
 /** The events of all tracks of a recording. */
-const eventsOf = (page, recording) => look(page, (recording) => kymo.scene.tracks.filter((of) => of.recording === recording).reduce((sum, of) => sum + of.rows, 0), recording);
+const eventsOf = (page, recording) => look(page, (recording) => kymo.scene.tracks.filter((track) => track.recording === recording).reduce((sum, track) => sum + track.rows, 0), recording);
 
 before(() => {
   copy("examples/lttng-small", "trace");
@@ -68,7 +68,7 @@ test("what kymo receive writes is shown as it comes, beside databases that grow 
   assert.ok([...seen].includes(length), `${[...seen]} of ${length}: ${receive.text}${send.text}`);
   assert.ok(seen.size > 1, "it was there at once");
   await settled(page);
-  const last = await look(page, () => kymo.scene.tracks.filter((of) => of.recording > 0).map((of) => [of.recording, String(of.last)]));
+  const last = await look(page, () => kymo.scene.tracks.filter((track) => track.recording > 0).map((track) => [track.recording, String(track.last)]));
   assert.deepEqual(last.map(([, time]) => time), ["1000000320000000000", "1000000320000000000"]);
   assert.ok(before.length > 0);
 });
@@ -86,19 +86,19 @@ test("of many databases, the page learns of the one that changes, and of nothing
       if (String(url).endsWith("/scene")) seen.push(await answer.clone().json());
       return answer;
     };
-    return kymo.scene.info.recordings.findIndex((of) => of.path.endsWith("load-7.rrd"));
+    return kymo.scene.info.recordings.findIndex((recording) => recording.path.endsWith("load-7.rrd"));
   });
   run("rrd", "update", "tree/load-7.rrd", "1000000380:9");
-  await page.waitForFunction(() => kymo.scene.tracks.some((of) => of.last === 1000000380000000000n));
+  await page.waitForFunction(() => kymo.scene.tracks.some((track) => track.last === 1000000380000000000n));
   await settled(page);
   const { rows, recordings, ids } = await look(page, () => ({
-    rows: seen.filter((of) => !of.same).flatMap((of) => of.rows.filter((_, at) => at % 2 === 0)),
-    recordings: seen.filter((of) => !of.same).flatMap((of) => of.recordings.list),
-    ids: kymo.scene.tracks.filter((of) => of.path && of.last === 1000000380000000000n).map((of) => of.id),
+    rows: seen.filter((sent) => !sent.same).flatMap((sent) => sent.rows.filter((_, at) => at % 2 === 0)),
+    recordings: seen.filter((sent) => !sent.same).flatMap((sent) => sent.recordings.list),
+    ids: kymo.scene.tracks.filter((track) => track.path && track.last === 1000000380000000000n).map((track) => track.id),
   }));
   assert.deepEqual([...new Set(rows)], ids);
   assert.deepEqual(recordings, []);
-  assert.equal(await look(page, (at) => kymo.scene.tracks.find((of) => of.last === 1000000380000000000n).recording === at, changed), true);
+  assert.equal(await look(page, (at) => kymo.scene.tracks.find((track) => track.last === 1000000380000000000n).recording === at, changed), true);
 });
 
 test("databases of a kymo serve on another machine are shown, with updates that wait in its memory", async () => {
@@ -116,16 +116,16 @@ test("databases of a kymo serve on another machine are shown, with updates that 
   await until(() => existsSync(join(work, "served.sock")) || daemon.program.exitCode !== null);
   assert.equal(daemon.program.exitCode, null, daemon.text);
   const page = await open(await serve("--no-cache", `http://127.0.0.1:${port}`));
-  const paths = await look(page, () => kymo.scene.info.recordings.map((of) => of.path));
+  const paths = await look(page, () => kymo.scene.info.recordings.map((recording) => recording.path));
   assert.deepEqual(paths, ["web-1", "web-2"].map((host) => `http://127.0.0.1:${port}/${host}/load.rrd`));
   const time = 1000000000 + 620;
   run("rrd", "update", "--daemon", `unix:${join(work, "served.sock")}`, join(work, "served/web-2/load.rrd"), `${time}:9`);
-  await page.waitForFunction((time) => kymo.scene.tracks.some((of) => of.recording === 1 && of.last === BigInt(time) * 1000000000n), time);
+  await page.waitForFunction((time) => kymo.scene.tracks.some((track) => track.recording === 1 && track.last === BigInt(time) * 1000000000n), time);
   assert.notEqual(run("rrd", "last", "served/web-2/load.rrd").stdout.trim(), String(time), "it was written already");
   // A server that is gone: what is shown stays.
   daemon.program.kill("SIGKILL");
   await new Promise((done) => setTimeout(done, 1500));
-  assert.equal(await look(page, () => kymo.scene.tracks.filter((of) => of.rows).length), 2);
+  assert.equal(await look(page, () => kymo.scene.tracks.filter((track) => track.rows).length), 2);
   await page.close();
 });
 
@@ -162,7 +162,7 @@ test("until all has been read, the page says that it shows estimates, everywhere
   await page.route("**/api/scene", async (route) => {
     const answer = await route.fetch();
     const scene = await answer.json();
-    if (isReading) Object.assign(scene, { settled: false, generation: 0, ...(scene.same ? {} : { whole: false, bytes_read: 0.4 * scene.bytes, states: scene.states.map((of) => [...of.slice(0, 5), true]) }) });
+    if (isReading) Object.assign(scene, { settled: false, generation: 0, ...(scene.same ? {} : { whole: false, bytes_read: 0.4 * scene.bytes, states: scene.states.map((state) => [...state.slice(0, 5), true]) }) });
     await route.fulfill({ json: scene });
   });
   // The page brings along what the server knows.
@@ -171,10 +171,10 @@ test("until all has been read, the page says that it shows estimates, everywhere
     await route.fulfill({ response: answer, body: (await answer.text()).replace('id="first"', 'id="known"') });
   });
   await page.goto(address);
-  await page.waitForFunction(() => globalThis.kymo?.drawn.estimate && kymo.scene.tracks.every((of) => of.estimate));
+  await page.waitForFunction(() => globalThis.kymo?.drawn.estimate && kymo.scene.tracks.every((track) => track.estimate));
   assert.match(await page.textContent("#status"), /^estimate: \d+ % read$/);
   isReading = false;
-  await page.waitForFunction(() => !kymo.drawn.estimate && kymo.scene.whole && kymo.scene.tracks.every((of) => !of.estimate));
+  await page.waitForFunction(() => !kymo.drawn.estimate && kymo.scene.whole && kymo.scene.tracks.every((track) => !track.estimate));
   await page.waitForFunction(() => document.getElementById("status").textContent === "");
   // An answer that is on its way is not one that is missing.
   await page.unrouteAll({ behavior: "wait" });

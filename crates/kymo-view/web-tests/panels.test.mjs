@@ -59,7 +59,7 @@ test("the value of a field is followed and chased", async () => {
   await page.waitForFunction(() => kymo.drawn.flows > 2);
   // Odd and even rounds are on different threads: of five values, each comes to both.
   const stops = await look(page, () => kymo.flows.list[0].map(([track, time]) => [track, Number(time - kymo.scene.begin) % 1000000]));
-  assert.ok(stops.length === 20 && new Set(stops.map((of) => of[0])).size === 2, JSON.stringify(stops));
+  assert.ok(stops.length === 20 && new Set(stops.map((stop) => stop[0])).size === 2, JSON.stringify(stops));
   await row.locator("button", { hasText: "chase" }).click();
   await page.waitForFunction(() => kymo.view.raised.length === 2);
   await page.keyboard.press("Shift+C");
@@ -155,7 +155,7 @@ test("latencies are grouped, and each group shows its longest case", async () =>
   await page.fill("input[aria-label='groups by']", "name");
   await page.press("input[aria-label='groups by']", "Enter");
   await page.waitForSelector("#groups tbody tr");
-  const lines = await look(page, () => [...document.querySelectorAll("#groups tbody tr")].map((row) => [...row.children].slice(0, 3).map((of) => of.textContent)));
+  const lines = await look(page, () => [...document.querySelectorAll("#groups tbody tr")].map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent)));
   assert.deepEqual(lines, [["frame", "100", "10 ms"], ["layout", "100", "4 ms"], ["job 0", "34", "1.7 ms"], ["job 1", "33", "1.65 ms"], ["job 2", "33", "1.65 ms"]]);
   const span = await look(page, () => kymo.view.span);
   await page.locator("#groups button").last().click();
@@ -171,9 +171,9 @@ test("states have percentiles, a histogram, and longest ones that show their pla
   await page.press("input[aria-label='state begins with']", "Enter");
   await page.waitForSelector("#worst tbody tr");
   // 99 states between 100 ticks: 200 µs each, but one over the pause.
-  const first = await look(page, () => [...document.querySelector("#worst tbody tr").children].map((of) => of.textContent));
+  const first = await look(page, () => [...document.querySelector("#worst tbody tr").children].map((cell) => cell.textContent));
   assert.equal(first[0], "2.0002 s");
-  const heads = await look(page, () => [...document.querySelectorAll("table[aria-label=States] th")].map((of) => of.textContent).join());
+  const heads = await look(page, () => [...document.querySelectorAll("table[aria-label=States] th")].map((cell) => cell.textContent).join());
   assert.equal(heads, "track,states,total,share,mean,deviation,min,p50,p95,p99,max");
   const lines = await look(page, () => [...document.querySelectorAll("table[aria-label=States] tbody tr")].map((row) => [row.children[1].textContent, row.children[7].textContent]));
   assert.deepEqual(lines.map(([count]) => Number(count)).sort(), [49, 50]);
@@ -221,7 +221,7 @@ test("the table has columns of choice, follows the view, and leads it", async ()
   await page.getByRole("button", { name: "Columns…" }).click();
   await page.locator("dialog label", { hasText: "size" }).locator("input").check();
   await page.keyboard.press("Escape");
-  await page.waitForFunction(() => [...document.querySelectorAll("#panel th")].some((of) => of.textContent === "size"));
+  await page.waitForFunction(() => [...document.querySelectorAll("#panel th")].some((cell) => cell.textContent === "size"));
   await settled(page);
   await look(page, () => kymo.actions.fit(kymo.scene.end - 2000000n, kymo.scene.end));
   await page.waitForFunction(() => {
@@ -254,7 +254,7 @@ test("the schema of each recording lists its classes with their fields", async (
   await page.waitForSelector("#panel details table");
   const text = await schemas.first().textContent();
   assert.match(text, /unsigned integer, \d+ bits/);
-  const names = await look(page, () => [...document.querySelectorAll("#panel details[open] h4 span:first-child")].map((of) => of.textContent));
+  const names = await look(page, () => [...document.querySelectorAll("#panel details[open] h4 span:first-child")].map((title) => title.textContent));
   assert.deepEqual(names, await look(page, () => kymo.scene.info.recordings[0].classes));
   await page.close();
 });
@@ -376,7 +376,7 @@ test("what is moved is moved in the table, the search and the details, too", asy
     const far = kymo.scene.end - kymo.scene.begin + 1000000000n;
     kymo.view.slews = [["r0", far]];
     kymo.actions.relaid();
-    kymo.ACTIONS.find((of) => of.name === "Show all").run();
+    kymo.ACTIONS.find((action) => action.name === "Show all").run();
     return String(far);
   });
   await page.keyboard.press("2");
@@ -405,7 +405,7 @@ test("what is moved is moved in the table, the search and the details, too", asy
   await page.waitForSelector("#panel .details");
   assert.match(await page.textContent("#panel .details"), /shown at.*moved by \+/s);
   // The strip has hits where they are shown: none in the part before.
-  await look(page, () => kymo.ACTIONS.find((of) => of.name === "Show all").run());
+  await look(page, () => kymo.ACTIONS.find((action) => action.name === "Show all").run());
   await page.locator("#tab-latency").click();
   await page.waitForFunction(() => /--offset/.test(document.getElementById("panel").textContent));
   await page.close();

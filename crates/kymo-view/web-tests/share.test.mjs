@@ -151,8 +151,8 @@ test("the view is a picture", async () => {
   const blank = await theBrowser().newPage();
   const shapes = await look(blank, (text) => {
     const picture = new DOMParser().parseFromString(text, "image/svg+xml");
-    const numbers = [...picture.querySelectorAll("svg svg rect")].map((of) => Number(of.getAttribute("width")));
-    return { root: picture.documentElement.nodeName, rects: numbers.length, right: numbers.every((of) => of >= 0), words: picture.documentElement.textContent };
+    const numbers = [...picture.querySelectorAll("svg svg rect")].map((rect) => Number(rect.getAttribute("width")));
+    return { root: picture.documentElement.nodeName, rects: numbers.length, right: numbers.every((number) => number >= 0), words: picture.documentElement.textContent };
   }, text);
   assert.ok(shapes.root === "svg" && shapes.rects > 40 && shapes.right, JSON.stringify(shapes).slice(0, 300));
   assert.match(shapes.words, /r_0/);
@@ -221,7 +221,7 @@ test("commands that are copied open recordings as they are open", async () => {
   await page.keyboard.press("Escape");
   await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => (window.copied = text) } }));
   await look(page, async () => {
-    const track = kymo.scene.tracks.find((of) => of.recording === 0);
+    const track = kymo.scene.tracks.find((candidate) => candidate.recording === 0);
     await kymo.actions.selectEvent(kymo.keyOf(track), track.first);
   });
   await page.focus("#tracks");
@@ -263,9 +263,9 @@ test("what is added to a recording is shown", async () => {
   for (const key of ["w", "w", "Shift+End"]) await following.keyboard.press(key);
   const before = await look(still, () => [String(kymo.view.begin), kymo.view.span]);
   run("rrd", "update", "load.rrd", "1000000320:7", "1000000380:9", "1000000440:9");
-  for (const of of [page, still, following]) {
-    await of.waitForFunction((end) => String(kymo.scene.end) !== end, end, { timeout: 15000 });
-    await settled(of);
+  for (const shown of [page, still, following]) {
+    await shown.waitForFunction((end) => String(kymo.scene.end) !== end, end, { timeout: 15000 });
+    await settled(shown);
   }
   assert.equal(await look(page, () => kymo.drawn.scales[0][1]), 9);
   // One shows all, one stands still, one follows.
@@ -308,12 +308,12 @@ test("an exported page measures what a server does", async () => {
   run("view", "--no-cache", "--clock-gmt", "--force", "--export", "page.html", ...inputs);
   const served = await open(await serve("--no-cache", ...inputs));
   const page = await open(pathToFileURL(join(work, "page.html")).href);
-  const answer = (of, request) => look(of, async (request) => {
-    const index = (path) => kymo.scene.info.recordings.findIndex((of) => of.path.includes(path));
-    const own = kymo.scene.tracks.filter((of) => of.recording === index(request.of) && of.rows);
-    const [begin, end] = [own.map((of) => of.first).reduce((a, b) => (a < b ? a : b)), own.map((of) => of.last).reduce((a, b) => (a > b ? a : b))];
+  const answer = (shown, request) => look(shown, async (request) => {
+    const index = (path) => kymo.scene.info.recordings.findIndex((recording) => recording.path.includes(path));
+    const own = kymo.scene.tracks.filter((track) => track.recording === index(request.file) && track.rows);
+    const [begin, end] = [own.map((track) => track.first).reduce((a, b) => (a < b ? a : b)), own.map((track) => track.last).reduce((a, b) => (a > b ? a : b))];
     const range = { begin: String(begin + BigInt(request.skip ?? 0)), end: String(end - BigInt(request.skip ?? 0)) };
-    return kymo.analyse({ worst: 7, ...request, ...range, recordings: [index(request.of)] }, () => true);
+    return kymo.analyse({ worst: 7, ...request, ...range, recordings: [index(request.file)] }, () => true);
   }, request);
   // Percentiles and bars of the server are a hundredth off at most.
   const near = (a, b) => a === b || Math.abs(a - b) <= Math.abs(b) * 0.01;
@@ -324,12 +324,12 @@ test("an exported page measures what a server does", async () => {
     for (const key of Object.keys(other)) compare(own[key], other[key], `${way}.${key}`);
   };
   const requests = [
-    { kind: "latency", of: "calls" }, { kind: "latency", of: "app", by: "name" }, { kind: "latency", of: "calls", start: "go", end_event: "done", key: "job" },
-    { kind: "latency", of: "calls", start: "go", end_event: "done" }, { kind: "latency", of: "64-bit", start: "demo:ints", end_event: "demo:fl*", by: "cpu_id" },
-    { kind: "latency", of: "64-bit", start: "demo:ints", end_event: "demo:enums", key: "cpu_id", track: "cpu_id", skip: 3000000 },
-    { kind: "states", of: "64-bit", start: "demo:sched", key: "cpu_id", track: "next_comm" }, { kind: "states", of: "64-bit", start: "demo:sched" },
-    { kind: "profile", of: "app" }, { kind: "profile", of: "calls" }, { kind: "profile", of: "app", skip: 1111000 },
-    { kind: "profile", of: "64-bit", start: "demo:ints", end_event: "demo:sched" },
+    { kind: "latency", file: "calls" }, { kind: "latency", file: "app", by: "name" }, { kind: "latency", file: "calls", start: "go", end_event: "done", key: "job" },
+    { kind: "latency", file: "calls", start: "go", end_event: "done" }, { kind: "latency", file: "64-bit", start: "demo:ints", end_event: "demo:fl*", by: "cpu_id" },
+    { kind: "latency", file: "64-bit", start: "demo:ints", end_event: "demo:enums", key: "cpu_id", track: "cpu_id", skip: 3000000 },
+    { kind: "states", file: "64-bit", start: "demo:sched", key: "cpu_id", track: "next_comm" }, { kind: "states", file: "64-bit", start: "demo:sched" },
+    { kind: "profile", file: "app" }, { kind: "profile", file: "calls" }, { kind: "profile", file: "app", skip: 1111000 },
+    { kind: "profile", file: "64-bit", start: "demo:ints", end_event: "demo:sched" },
   ];
   const keys = {
     latency: ["pairs", "mean", "deviation", "min", "p50", "p90", "p99", "p99.9", "max", "unmatched_starts", "unmatched_ends", "backwards", "groups"],
@@ -340,19 +340,19 @@ test("an exported page measures what a server does", async () => {
     const way = JSON.stringify(request);
     // The slices in the page are those that begin: ends without a beginning are in none.
     const isKnown = (key) => request.start || !key.startsWith("unmatched");
-    const only = (of) => Object.fromEntries(keys[request.kind].filter(isKnown).map((key) => [key, of[key]]));
+    const only = (answer) => Object.fromEntries(keys[request.kind].filter(isKnown).map((key) => [key, answer[key]]));
     assert.ok(other.pairs > 0 || other.count > 0 || other.nodes?.length > 0, way);
     compare(only(own), only(other), way);
     if (request.kind === "profile") {
-      const sorted = (of) => of.nodes.map(([caller, track, ...rest]) => [caller === null, of.tracks[track].name, ...rest].join()).sort();
+      const sorted = (answer) => answer.nodes.map(([caller, track, ...rest]) => [caller === null, answer.tracks[track].name, ...rest].join()).sort();
       assert.deepEqual(sorted(own), sorted(other), way);
       continue;
     }
-    const worst = (of) => of.worst.map((slow) => [slow.nanos, slow.start, slow.track.name, slow.key ?? ""].join());
+    const worst = (answer) => answer.worst.map((slow) => [slow.nanos, slow.start, slow.track.name, slow.key ?? ""].join());
     assert.deepEqual(worst(own), worst(other), way);
-    const bars = (of) => of.histogram.map(([from]) => from);
+    const bars = (answer) => answer.histogram.map(([from]) => from);
     assert.deepEqual(bars(own), bars(other), way);
-    const tracks = (of) => (of.tracks ?? []).map((line) => [line.track.name, line.count, line.total, line.min, line.max].join());
+    const tracks = (answer) => (answer.tracks ?? []).map((line) => [line.track.name, line.count, line.total, line.min, line.max].join());
     assert.deepEqual(tracks(own), tracks(other), way);
   }
   // The panels draw the answers.
@@ -420,7 +420,7 @@ test("any number and any text is shown as it is", async () => {
   const page = await open(await serve("--no-cache", "wild.json"));
   assert.equal(await page.locator("img").count(), 0);
   await look(page, async () => {
-    const track = kymo.scene.tracks.find((of) => of.kind === "event");
+    const track = kymo.scene.tracks.find((candidate) => candidate.kind === "event");
     await kymo.actions.selectEvent(kymo.keyOf(track), kymo.scene.begin - 1n, 1);
   });
   for (const tab of ["details", "events", "stats", "classes", "health", "compare"]) {
@@ -432,5 +432,5 @@ test("any number and any text is shown as it is", async () => {
   }
   assert.ok((await look(page, () => kymo.drawn.lines)) > 0);
   // The direction of a name ends with it.
-  assert.ok(await look(page, () => [...document.querySelectorAll("#labels .name")].every((of) => of.dir === "auto" && getComputedStyle(of).unicodeBidi === "isolate")));
+  assert.ok(await look(page, () => [...document.querySelectorAll("#labels .name")].every((name) => name.dir === "auto" && getComputedStyle(name).unicodeBidi === "isolate")));
 });

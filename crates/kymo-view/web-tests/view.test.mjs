@@ -30,8 +30,8 @@ test("all kinds of recordings are on one time line", async () => {
   // They lie years apart: each is shown in turn, and has painted something on a track of its own.
   for (const [recording, kind] of [[0, "ctf"], [1, "cpel"], [2, "rrd"], [3, "collectd"], [4, "chrome"]]) {
     await look(page, (recording) => {
-      const own = kymo.scene.tracks.filter((of) => of.recording === recording && of.rows);
-      const [first, last] = [own.map((of) => of.first).sort()[0], own.map((of) => of.last).sort().at(-1)];
+      const own = kymo.scene.tracks.filter((track) => track.recording === recording && track.rows);
+      const [first, last] = [own.map((track) => track.first).sort()[0], own.map((track) => track.last).sort().at(-1)];
       kymo.actions.fit(first, last > first ? last : first + 1000000n);
       kymo.view.scroll = Math.max(0, kymo.rows().find((row) => row.recording === recording).top);
     }, recording);

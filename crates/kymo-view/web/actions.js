@@ -50,7 +50,7 @@ const relaid = () => {
   layOut();
   setScroll(view.scroll, canvas.clientHeight);
 };
-const toggle = (/** @type {string[]} */ list, /** @type {string} */ item) => (list.includes(item) ? list.filter((of) => of !== item) : [...list, item]);
+const toggle = (/** @type {string[]} */ list, /** @type {string} */ item) => (list.includes(item) ? list.filter((other) => other !== item) : [...list, item]);
 
 /** Moves the selected row, and keeps it in sight. @param {number} step */
 function moveRow(step) {
@@ -105,7 +105,7 @@ async function selectEvent(key, time, step = 0, nth = null) {
     }
     view.event = { track: key, time: BigInt(answer.event.time), nth: answer.nth };
     revealTrack(key);
-    const row = rowOf(key) ?? rows.find((of) => of.track && of.tracks.includes(track));
+    const row = rowOf(key) ?? rows.find((other) => other.track && other.tracks.includes(track));
     reveal(view.event.time + (row?.shift ?? 0n));
     remember();
     panels.event(answer.event, track);
@@ -141,7 +141,7 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
     ask("stop", { job: search.job }).catch(() => {});
   }
   polls++;
-  Object.assign(search, { of: searchKey(text, mode), job: 0, count: 0, done: true, density: [], strip: [], stripKey: "" });
+  Object.assign(search, { key: searchKey(text, mode), job: 0, count: 0, done: true, density: [], strip: [], stripKey: "" });
   view.search = text;
   view.mode = mode;
   remember();
@@ -177,14 +177,14 @@ async function startSearch(/** @type {string} */ text, /** @type {string} */ mod
 }
 
 /** Goes to the next hit of the search, or to the one before: on a track, if one is given. */
-function nextHit(/** @type {boolean} */ back, /** @type {number|null} */ of = null) {
-  steps = steps.then(() => takeHit(back, of)).catch((error) => tell(String(error instanceof Error ? error.message : error)));
+function nextHit(/** @type {boolean} */ back, /** @type {number|null} */ track = null) {
+  steps = steps.then(() => takeHit(back, track)).catch((error) => tell(String(error instanceof Error ? error.message : error)));
   return steps;
 }
 
-async function takeHit(/** @type {boolean} */ back, /** @type {number|null} */ of) {
+async function takeHit(/** @type {boolean} */ back, /** @type {number|null} */ trackId) {
   if (!search.job) return tell("Search first");
-  const hit = await nextHitOf(search.job, eventAt() ?? (back ? viewEnd() : view.begin), back, of);
+  const hit = await nextHitOf(search.job, eventAt() ?? (back ? viewEnd() : view.begin), back, trackId);
   if (!hit) return tell(back ? "No hit before" : "No hit after");
   const track = scene.byId.get(hit.track);
   if (track) await selectEvent(keyOf(track), hit.time);
@@ -268,7 +268,7 @@ export function showView() {
   setScroll(view.scroll, canvas.clientHeight);
   told(applyLens());
   if (view.fold && !gaps.list.length) told(loadGaps());
-  if (search.of !== searchKey(view.search, view.mode)) startSearch(view.search, view.mode);
+  if (search.key !== searchKey(view.search, view.mode)) startSearch(view.search, view.mode);
   if (!view.event) clearFlows();
   else loadFlows();
   panels.refresh();
@@ -277,11 +277,11 @@ export function showView() {
 
 const searchKey = (/** @type {string} */ text, /** @type {string} */ mode) => (text ? `${mode} ${view.exact} ${text}` : "");
 
-/** Shows a view that was kept. @param {import("./keep.js").Snapshot} of */
-function showSnapshot(of) {
-  if (!read(of.view)) return tell("This snapshot cannot be read");
+/** Shows a view that was kept. @param {import("./keep.js").Snapshot} snapshot */
+function showSnapshot(snapshot) {
+  if (!read(snapshot.view)) return tell("This snapshot cannot be read");
   showView();
-  tell(`Snapshot: ${of.name}`);
+  tell(`Snapshot: ${snapshot.name}`);
 }
 
 export const actions = {
@@ -324,13 +324,13 @@ export const actions = {
     tell("Hidden: Ctrl+Z brings it back");
   },
   raise(/** @type {string} */ key) {
-    view.buried = view.buried.filter((of) => of !== plainKey(key));
-    view.raised = [plainKey(key), ...view.raised.filter((of) => of !== plainKey(key))];
+    view.buried = view.buried.filter((other) => other !== plainKey(key));
+    view.raised = [plainKey(key), ...view.raised.filter((other) => other !== plainKey(key))];
     relaid();
   },
   bury(/** @type {string} */ key) {
-    view.raised = view.raised.filter((of) => of !== plainKey(key));
-    view.buried = [plainKey(key), ...view.buried.filter((of) => of !== plainKey(key))];
+    view.raised = view.raised.filter((other) => other !== plainKey(key));
+    view.buried = [plainKey(key), ...view.buried.filter((other) => other !== plainKey(key))];
     relaid();
   },
   height(/** @type {number} */ factor) {
@@ -529,13 +529,13 @@ function reorder(key, way) {
   if (!row?.track) return tell("Select a track first");
   const track = row.track;
   // As they are ordered now.
-  const order = [...new Set(rows.filter((of) => of.track && of.recording === row.recording && !of.key.startsWith("pin:")).flatMap((of) => of.tracks.map(keyOf)))];
+  const order = [...new Set(rows.filter((other) => other.track && other.recording === row.recording && !other.key.startsWith("pin:")).flatMap((other) => other.tracks.map(keyOf)))];
   const at = order.indexOf(keyOf(track));
   const to = at + way;
   if (at < 0 || to < 0 || to >= order.length) return;
   [order[at], order[to]] = [order[to], order[at]];
-  view.raised = [...order, ...view.raised.filter((of) => !order.includes(of))];
-  view.buried = view.buried.filter((of) => !order.includes(of));
+  view.raised = [...order, ...view.raised.filter((other) => !order.includes(other))];
+  view.buried = view.buried.filter((other) => !order.includes(other));
   relaid();
 }
 

@@ -79,12 +79,12 @@ export const about = (/** @type {{begin: bigint, end: bigint}} */ range) =>
 /** Shows a problem in place of a result. @param {HTMLElement} into @param {unknown} error */
 export const problem = (into, error) => into.replaceChildren(make("p", String(error instanceof Error ? error.message : error), { class: "bad" }));
 
-/** The track that an analysis names; a page that stands alone knows it. @param {{recording: string|null, number: number|null, name: string, id?: number}} of */
-export function trackBy(of) {
-  if (of.id !== undefined) return scene.tracks.find((track) => track.id === of.id) ?? null;
-  const own = scene.tracks.filter((track) => of.recording === null || scene.info.recordings[track.recording].path === of.recording);
-  return own.find((track) => track.name === of.name) ?? own.find((track) => of.number !== null && track.path[0] === String(of.number))
-    ?? own.find((track) => track.name.endsWith(of.name) && of.name) ?? null;
+/** The track that an analysis names; a page that stands alone knows it. @param {{recording: string|null, number: number|null, name: string, id?: number}} named */
+export function trackBy(named) {
+  if (named.id !== undefined) return scene.tracks.find((track) => track.id === named.id) ?? null;
+  const own = scene.tracks.filter((track) => named.recording === null || scene.info.recordings[track.recording].path === named.recording);
+  return own.find((track) => track.name === named.name) ?? own.find((track) => named.number !== null && track.path[0] === String(named.number))
+    ?? own.find((track) => track.name.endsWith(named.name) && named.name) ?? null;
 }
 
 /** Shows a case in the time line. @param {bigint} begin @param {bigint} end @param {import("./state.js").Track|null} track */
@@ -141,23 +141,23 @@ export function bars(ranges) {
   return make("table", make("tbody", rows), { class: "histogram", "aria-label": "Histogram" });
 }
 
-/** @param {HTMLElement} into @param {any} of */
-function latency(into, of) {
+/** @param {HTMLElement} into @param {any} answer */
+function latency(into, answer) {
   const facts = make("dl");
   const add = (/** @type {string} */ name, /** @type {string} */ value) => facts.append(make("dt", name), make("dd", value));
-  add("pairs", number(of.pairs));
-  if (of.unmatched_starts) add("starts without an end", number(of.unmatched_starts));
-  if (of.unmatched_ends) add("ends without a start", number(of.unmatched_ends));
-  if (of.backwards) add("left out, time went back", number(of.backwards));
-  if (of.pairs) for (const key of ["mean", "deviation", "min", "p50", "p90", "p99", "p99.9", "max"]) add(key, time(of[key]));
+  add("pairs", number(answer.pairs));
+  if (answer.unmatched_starts) add("starts without an end", number(answer.unmatched_starts));
+  if (answer.unmatched_ends) add("ends without a start", number(answer.unmatched_ends));
+  if (answer.backwards) add("left out, time went back", number(answer.backwards));
+  if (answer.pairs) for (const key of ["mean", "deviation", "min", "p50", "p90", "p99", "p99.9", "max"]) add(key, time(answer[key]));
   into.replaceChildren(...[
     make("div", [
-      make("div", [make("h3", "Latency"), facts]), make("div", [make("h3", "How often"), bars(of.histogram)]),
-      make("div", [make("h3", "Worst"), worstTable(of.worst, "latency")]),
+      make("div", [make("h3", "Latency"), facts]), make("div", [make("h3", "How often"), bars(answer.histogram)]),
+      make("div", [make("h3", "Worst"), worstTable(answer.worst, "latency")]),
     ], { class: "columns" }),
-    of.groups.length ? groupTable(of.groups) : null,
+    answer.groups.length ? groupTable(answer.groups) : null,
   ].filter((part) => part !== null));
-  if (!of.pairs) into.prepend(make("p", "No start has its end in the area.", { class: "soft" }));
+  if (!answer.pairs) into.prepend(make("p", "No start has its end in the area.", { class: "soft" }));
 }
 
 const heads = (/** @type {string[]} */ titles, /** @type {(at: number) => boolean} */ isNumber) =>
@@ -177,29 +177,29 @@ function worstTable(list, what) {
 
 /** Latencies by group. @param {any[]} list */
 function groupTable(list) {
-  const total = list.reduce((sum, of) => sum + of.total, 0);
-  const lines = list.map((of) => make("tr", [
-    analysisCell(of.by.join(", ") || "–", false), analysisCell(number(of.count)), timeCell(of.total), analysisCell(`${((100 * of.total) / Math.max(1, total)).toFixed(1)} %`),
-    timeCell(of.mean), timeCell(of.p50), timeCell(of.p95), timeCell(of.p99),
-    make("td", button(time(of.max), () => jump(BigInt(of.max_at), BigInt(of.max_at) + BigInt(of.max), null)), { class: "number", "data-csv": String(of.max) }),
+  const total = list.reduce((sum, group) => sum + group.total, 0);
+  const lines = list.map((group) => make("tr", [
+    analysisCell(group.by.join(", ") || "–", false), analysisCell(number(group.count)), timeCell(group.total), analysisCell(`${((100 * group.total) / Math.max(1, total)).toFixed(1)} %`),
+    timeCell(group.mean), timeCell(group.p50), timeCell(group.p95), timeCell(group.p99),
+    make("td", button(time(group.max), () => jump(BigInt(group.max_at), BigInt(group.max_at) + BigInt(group.max), null)), { class: "number", "data-csv": String(group.max) }),
   ]));
   return make("div", [make("h3", "By group"), make("table", [heads([view.asked.by ?? "", "count", "total", "share", "mean", "p50", "p95", "p99", "max"], (at) => at > 0), make("tbody", lines)], { id: "groups" })]);
 }
 
-/** @param {HTMLElement} into @param {any} of */
-function states(into, of) {
-  const total = of.tracks.reduce((/** @type {number} */ sum, /** @type {any} */ track) => sum + track.total, 0);
+/** @param {HTMLElement} into @param {any} answer */
+function states(into, answer) {
+  const total = answer.tracks.reduce((/** @type {number} */ sum, /** @type {any} */ track) => sum + track.total, 0);
   const titles = ["track", "states", "total", "share", "mean", "deviation", "min", "p50", "p95", "p99", "max"];
-  const lines = of.tracks.slice(0, 2000).map((/** @type {any} */ line) => {
+  const lines = answer.tracks.slice(0, 2000).map((/** @type {any} */ line) => {
     const track = trackBy(line.track);
     const name = track ? make("td", button(line.track.name || "–", () => actions.showTrack(keyOf(track)))) : analysisCell(line.track.name || "–", false);
     const times = [line.mean, line.deviation, line.min, line.p50, line.p95, line.p99, line.max].map(timeCell);
     return make("tr", [name, analysisCell(number(line.count)), timeCell(line.total), analysisCell(`${((100 * line.total) / Math.max(1, total)).toFixed(1)} %`), ...times]);
   });
   into.replaceChildren(
-    make("p", `${number(of.count)} states, ${time(of.total)} together; ${number(of.open)} open at the end`, { class: "soft" }),
+    make("p", `${number(answer.count)} states, ${time(answer.total)} together; ${number(answer.open)} open at the end`, { class: "soft" }),
     make("table", [heads(titles, (at) => at > 0), make("tbody", lines)], { "aria-label": "States" }),
-    make("div", [make("div", [make("h3", "How often"), bars(of.histogram)]), make("div", [make("h3", "Longest"), worstTable(of.worst, "state")])], { class: "columns" }),
+    make("div", [make("div", [make("h3", "How often"), bars(answer.histogram)]), make("div", [make("h3", "Longest"), worstTable(answer.worst, "state")])], { class: "columns" }),
   );
-  if (!of.tracks.length) tell("No state ends in the area");
+  if (!answer.tracks.length) tell("No state ends in the area");
 }

@@ -15,7 +15,7 @@ export const ruler = /** @type {HTMLCanvasElement} */ (elementOf("ruler"));
 export const drawn = { frames: 0, bins: 0, slices: 0, labels: 0, strip: 0, hatched: 0, unknown: 0, tracks: 0, flows: 0, folds: 0, lines: 0, notes: 0, milliseconds: 0, estimate: false, missing: false, scales: /** @type {number[][]} */ ([]) };
 
 /** The search whose hits are drawn; 0 for none. */
-export const search = { /** what is searched, and how */ of: "", job: 0, stripKey: "", /** hits in the view, by columns */ strip: /** @type {{begin: bigint, span: number, density: number[]}[]} */ ([]), count: 0, done: true, density: /** @type {number[]} */ ([]), cut: false };
+export const search = { /** what is searched, and how */ key: "", job: 0, stripKey: "", /** hits in the view, by columns */ strip: /** @type {{begin: bigint, span: number, density: number[]}[]} */ ([]), count: 0, done: true, density: /** @type {number[]} */ ([]), cut: false };
 
 /** What the mouse is over, and what it drags. @type {{x: number, y: number, zoom: {from: number, to: number}|null}} */
 export const pointer = { x: -1, y: -1, zoom: null };
@@ -65,18 +65,18 @@ let targets = null;
 /** Draws into other contexts until `null` is given. @param {Map<HTMLCanvasElement, SvgContext>|null} contexts */
 export const setTargets = (contexts) => (targets = contexts);
 
-/** Prepares a canvas for its size on the screen. @param {HTMLCanvasElement} of */
-export function prepare(of) {
-  const target = targets?.get(of);
+/** Prepares a canvas for its size on the screen. @param {HTMLCanvasElement} canvas */
+export function prepare(canvas) {
+  const target = targets?.get(canvas);
   if (target) return { context: /** @type {CanvasRenderingContext2D} */ (/** @type {unknown} */ (target)), width: target.width, height: target.height };
   const ratio = window.devicePixelRatio || 1;
-  const width = of.clientWidth;
-  const height = of.clientHeight;
-  if (of.width !== Math.round(width * ratio) || of.height !== Math.round(height * ratio)) {
-    of.width = Math.round(width * ratio);
-    of.height = Math.round(height * ratio);
+  const width = canvas.clientWidth;
+  const height = canvas.clientHeight;
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
   }
-  const context = /** @type {CanvasRenderingContext2D} */ (of.getContext("2d"));
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
   context.font = "11px system-ui, sans-serif";

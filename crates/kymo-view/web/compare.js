@@ -11,13 +11,13 @@ import { changed, fitAll, keyOf, remember, scene, view } from "./state.js";
 import { duration, format, number } from "./time.js";
 
 const letter = (/** @type {number} */ at) => String.fromCharCode(65 + at);
-const same = (/** @type {number[]} */ a, /** @type {number[]} */ b) => a.length === b.length && a.every((of) => b.includes(of));
+const same = (/** @type {number[]} */ a, /** @type {number[]} */ b) => a.length === b.length && a.every((element) => b.includes(element));
 
 /** Adds the area (or view) of all recordings to what is compared. */
 export function addSide() {
   if (view.sides.length >= 8) return tell("At most 8 are compared");
   const { begin, end } = scope();
-  const mark = view.marks.find((of) => of >= begin && of <= end) ?? begin;
+  const mark = view.marks.find((other) => other >= begin && other <= end) ?? begin;
   view.sides = [...view.sides, { begin, end, mark, recordings: scene.info.recordings.map((/** @type {any} */ _, /** @type {number} */ at) => at) }];
   view.tab = "compare";
   remember();
@@ -59,9 +59,9 @@ export function stack() {
 export function slewBy(key, way) {
   const delta = view.marks.length === 2 ? view.marks[1] - view.marks[0] : view.area ? view.area.end - view.area.begin : 0n;
   if (!delta) return tell("Set the marks A and B first (M): their distance is the move");
-  const before = view.slews.find(([of]) => of === key)?.[1] ?? 0n;
+  const before = view.slews.find(([other]) => other === key)?.[1] ?? 0n;
   const moved = before + (way > 0 ? delta : -delta);
-  view.slews = [...view.slews.filter(([of]) => of !== key), ...(moved ? [/** @type {[string, bigint]} */ ([key, moved])] : [])];
+  view.slews = [...view.slews.filter(([other]) => other !== key), ...(moved ? [/** @type {[string, bigint]} */ ([key, moved])] : [])];
   actions.relaid();
   remember();
   if (view.tab === "compare") actions.refreshPanels();
@@ -79,7 +79,7 @@ function moves() {
     const name = isRecording ? scene.info.recordings[Number(key.slice(1))]?.path ?? "?" : scene.byKey.get(key)?.name ?? "?";
     const words = isRecording ? offsetOf(key, moved) : "a track, here only";
     return make("div", [make("span", `${name} ${signedTime(Number(moved))}  `, { dir: "auto" }), make("code", words), isRecording ? button("Copy", () => copy(words)) : null,
-      button("Back", () => ((view.slews = view.slews.filter(([of]) => of !== key)), actions.relaid(), remember(), showCompare()))], { class: "tools" });
+      button("Back", () => ((view.slews = view.slews.filter(([other]) => other !== key)), actions.relaid(), remember(), showCompare()))], { class: "tools" });
   });
   return make("div", [make("h3", "Moved in time"), ...list]);
 }
@@ -95,16 +95,16 @@ export async function showCompare() {
   choice.addEventListener("change", () => ((view.asked = { ...view.asked, compare: choice.value }), remember(), showCompare()));
   const head = ["", "from", "length", "mark", "recordings", ""].map((title) => make("th", title, { scope: "col" }));
   const lines = view.sides.map((side, at) => {
-    const boxes = scene.info.recordings.slice(0, 40).map((/** @type {any} */ of, /** @type {number} */ number) => {
+    const boxes = scene.info.recordings.slice(0, 40).map((/** @type {any} */ recording, /** @type {number} */ number) => {
       const box = /** @type {HTMLInputElement} */ (make("input", undefined, { type: "checkbox" }));
       box.checked = side.recordings.includes(number);
       box.addEventListener("change", () => {
-        side.recordings = box.checked ? [...side.recordings, number] : side.recordings.filter((of) => of !== number);
+        side.recordings = box.checked ? [...side.recordings, number] : side.recordings.filter((other) => other !== number);
         actions.relaid();
         remember();
         showCompare();
       });
-      return make("label", [box, make("span", ` ${of.path.split("/").at(-1)}  `, { dir: "auto" })]);
+      return make("label", [box, make("span", ` ${recording.path.split("/").at(-1)}  `, { dir: "auto" })]);
     });
     const here = button("set here", () => {
       const mark = view.marks[0] ?? view.event?.time;
@@ -117,7 +117,7 @@ export async function showCompare() {
     return make("tr", [
       make("td", make("strong", letter(at))), make("td", button(format(side.begin, view.zone, scene.begin), () => actions.area(side.begin, side.end, true))), make("td", duration(Number(side.end - side.begin)), { class: "number" }),
       make("td", [make("span", `${format(side.mark, view.zone, scene.begin)} `), here]), make("td", boxes),
-      make("td", button("Remove", () => ((view.sides = view.sides.filter((of) => of !== side)), (view.stacked &&= view.sides.length > 1), actions.relaid(), remember(), showCompare()))),
+      make("td", button("Remove", () => ((view.sides = view.sides.filter((other) => other !== side)), (view.stacked &&= view.sides.length > 1), actions.relaid(), remember(), showCompare()))),
     ]);
   });
   panel.replaceChildren(
@@ -126,7 +126,7 @@ export async function showCompare() {
       view.sides.length > 1 ? button(view.stacked ? "On one axis" : "Stack", stack) : null, choice, ...(what === "stats" ? [] : pairFields(() => showCompare())), button("Copy as CSV", copyTable),
     ], { class: "tools" }),
     view.sides.length ? make("table", [make("thead", make("tr", head)), make("tbody", lines)], { id: "sides" }) : make("p", "Drag an area and add it, then another one: before and after, or the same time of two recordings.", { class: "soft" }),
-    ...[moves()].filter((of) => of !== null), result,
+    ...[moves()].filter((part) => part !== null), result,
   );
   if (view.sides.length < 2) return;
   result.append(make("p", "…", { class: "soft" }));
@@ -148,7 +148,7 @@ export async function showCompare() {
   }
 }
 
-/** The change from one number to another, in words. @param {number|null|undefined} a @param {number|null|undefined} b @param {(of: number) => string} show */
+/** The change from one number to another, in words. @param {number|null|undefined} a @param {number|null|undefined} b @param {(value: number) => string} show */
 function change(a, b, show) {
   if (typeof a !== "number" || typeof b !== "number") return "–";
   const share = a ? `  ${b >= a ? "+" : "−"}${Math.abs((100 * (b - a)) / a).toFixed(1)} %` : "";
@@ -170,18 +170,18 @@ async function statsOf(/** @type {import("./state.js").Side} */ side, /** @type 
   const all = new Map();
   const seconds = Math.max(1e-9, Number(side.end - side.begin) / 1e9);
   const add = (/** @type {string} */ key, /** @type {any} */ what) => {
-    const of = all.get(key) ?? { ...what, count: 0, sum: 0, min: Infinity, max: -Infinity };
-    all.set(key, of);
-    of.count += what.count;
-    of.sum += what.sum ?? 0;
-    of.min = Math.min(of.min, what.min ?? Infinity);
-    of.max = Math.max(of.max, what.max ?? -Infinity);
-    of.rate = of.count / seconds;
+    const sums = all.get(key) ?? { ...what, count: 0, sum: 0, min: Infinity, max: -Infinity };
+    all.set(key, sums);
+    sums.count += what.count;
+    sums.sum += what.sum ?? 0;
+    sums.min = Math.min(sums.min, what.min ?? Infinity);
+    sums.max = Math.max(sums.max, what.max ?? -Infinity);
+    sums.rate = sums.count / seconds;
   };
   for (const line of answer.lines) {
     const name = line.name ?? "?";
     add(`${name}\u0001`, { name, field: "", count: line.count });
-    for (const of of line.fields) add(`${name}\u0001${of.name}`, { name, field: of.name, isTime: line.slice, count: of.count, sum: of.sum, min: of.min, max: of.max });
+    for (const field of line.fields) add(`${name}\u0001${field.name}`, { name, field: field.name, isTime: line.slice, count: field.count, sum: field.sum, min: field.min, max: field.max });
   }
   return all;
 }
@@ -195,17 +195,17 @@ async function statistics(/** @type {HTMLElement} */ into, /** @type {() => bool
     all.push(stats);
   }
   const last = all.length - 1;
-  const keys = [...new Set(all.flatMap((of) => [...of.keys()]))].sort();
+  const keys = [...new Set(all.flatMap((stats) => [...stats.keys()]))].sort();
   const lines = keys.slice(0, 2000).flatMap((key) => {
-    const of = all.map((stats) => stats.get(key));
-    const { name, field, isTime } = of.find((one) => one);
+    const sides = all.map((stats) => stats.get(key));
+    const { name, field, isTime } = sides.find((one) => one);
     const show = (/** @type {number} */ value) => (isTime && field ? duration(value) : number(value, 5));
-    const rates = of.map((one) => one?.rate ?? 0);
-    if (!field) return [make("tr", [cell(name, false), cell("rate /s", false), ...of.map((one, at) => cell(one ? `${number(rates[at], 4)}  (${number(one.count)})` : "–")), cell(change(rates[0], rates[last], (value) => number(value, 4)))])];
-    const means = of.map((one) => (one?.count ? one.sum / one.count : null));
+    const rates = sides.map((one) => one?.rate ?? 0);
+    if (!field) return [make("tr", [cell(name, false), cell("rate /s", false), ...sides.map((one, at) => cell(one ? `${number(rates[at], 4)}  (${number(one.count)})` : "–")), cell(change(rates[0], rates[last], (value) => number(value, 4)))])];
+    const means = sides.map((one) => (one?.count ? one.sum / one.count : null));
     return [
       make("tr", [cell("", false), cell(`${field}: mean`, false), ...means.map((mean) => cell(mean === null ? "–" : show(mean))), cell(change(means[0], means[last], show))]),
-      make("tr", [cell("", false), cell(`${field}: max`, false), ...of.map((one) => cell(one?.count ? show(one.max) : "–")), cell(change(of[0]?.max, of[last]?.max, show))]),
+      make("tr", [cell("", false), cell(`${field}: max`, false), ...sides.map((one) => cell(one?.count ? show(one.max) : "–")), cell(change(sides[0]?.max, sides[last]?.max, show))]),
     ];
   });
   into.replaceChildren(make("table", [header(["event or slice", "what", ...all.map((_, at) => letter(at)), `A → ${letter(last)}`], 2), make("tbody", lines)], { id: "differences" }));
@@ -216,11 +216,11 @@ function latencies(into, answers) {
   const last = answers.at(-1);
   const lines = ["pairs", "mean", "deviation", "min", "p50", "p90", "p99", "p99.9", "max"].map((key) => {
     const show = (/** @type {number} */ value) => (key === "pairs" ? number(value) : duration(value));
-    return make("tr", [cell(key, false), ...answers.map((of) => cell(of[key] === null ? "–" : show(of[key]))), cell(change(answers[0][key], last[key], show))]);
+    return make("tr", [cell(key, false), ...answers.map((answer) => cell(answer[key] === null ? "–" : show(answer[key]))), cell(change(answers[0][key], last[key], show))]);
   });
   into.replaceChildren(
     make("table", [header(["latency", ...answers.map((_, at) => letter(at)), `A → ${letter(answers.length - 1)}`]), make("tbody", lines)], { id: "differences" }),
-    make("div", answers.map((of, at) => make("div", [make("h3", letter(at)), bars(of.histogram)])), { class: "columns" }),
+    make("div", answers.map((answer, at) => make("div", [make("h3", letter(at)), bars(answer.histogram)])), { class: "columns" }),
   );
 }
 
@@ -231,10 +231,10 @@ function profiles(into, answers) {
   const trees = answers.map(treeOf);
   const last = answers.length - 1;
   const both = grow(answers[0], treeOf(answers[last]), true);
-  const names = new Map(trees.map((tree, at) => [at, new Map(byName(tree).map((of) => [of.name, of]))]));
-  const lines = byName(both).slice(0, 1000).map((of) => {
-    const own = trees.map((_, at) => names.get(at)?.get(of.name)?.own ?? 0);
-    return make("tr", [cell(of.name, false), ...own.map((value) => cell(amount(value))), cell(change(own[0], own[last], amount))]);
+  const names = new Map(trees.map((tree, at) => [at, new Map(byName(tree).map((line) => [line.name, line]))]));
+  const lines = byName(both).slice(0, 1000).map((line) => {
+    const own = trees.map((_, at) => names.get(at)?.get(line.name)?.own ?? 0);
+    return make("tr", [cell(line.name, false), ...own.map((value) => cell(amount(value))), cell(change(own[0], own[last], amount))]);
   });
   into.replaceChildren(
     make("p", `Flame graph of A → ${letter(last)}: orange is more, blue is less; as wide as the greater of both.`, { class: "soft" }), flameGraph(both, { isDifference: true, isCounted }).element,

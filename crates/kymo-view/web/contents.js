@@ -69,12 +69,12 @@ export class Contents {
 
   /** @param {any} answer */
   #takeFaults({ notices_from, notices, faults_from, faults, most_faults }) {
-    const more = notices.map((/** @type {any} */ of) => ({ ...of, begin: BigInt(of.begin), end: BigInt(of.end) }));
+    const more = notices.map((/** @type {any} */ notice) => ({ ...notice, begin: BigInt(notice.begin), end: BigInt(notice.end) }));
     if (notices_from !== this.notices.length || more.length) this.notices = [...this.notices.slice(0, notices_from), ...more];
-    if (!faults_from) for (const of of this.recordings) [of.faults, of.fault_count] = [[], 0];
+    if (!faults_from) for (const recording of this.recordings) [recording.faults, recording.fault_count] = [[], 0];
     for (const [recording, text] of faults) {
-      const of = this.recordings[recording];
-      if (of.fault_count++ < most_faults) of.faults.push(text);
+      const found = this.recordings[recording];
+      if (found.fault_count++ < most_faults) found.faults.push(text);
     }
     this.faults = faults_from + faults.length;
   }

@@ -37,30 +37,30 @@ export const tileLength = (shift) => BigInt(TILE) << BigInt(shift);
 /** Keeps tiles that were sent. @param {import("./wire.js").Tiles} sent @param {number} job @param {number[]} asked @param {number} first @param {number} count */
 export function keepTiles(sent, job, asked, first, count) {
   const missing = new Set(asked);
-  const put = (/** @type {import("./wire.js").TrackBins} */ of) => {
-    const key = name(job, sent.shift, of.track);
+  const put = (/** @type {import("./wire.js").TrackBins} */ bins) => {
+    const key = name(job, sent.shift, bins.track);
     let own = tiles.get(key);
     if (!own) tiles.set(key, (own = new Map()));
     let from = 0;
     for (let tile = 0; tile < count; tile++) {
       let to = from;
       const end = tile === count - 1 ? Infinity : (tile + 1) * TILE;
-      while (to < of.position.length && of.position[to] < end) to++;
+      while (to < bins.position.length && bins.position[to] < end) to++;
       const position = new Uint16Array(to - from);
       const heights = new Float32Array(to - from);
       for (let bin = from; bin < to; bin++) {
-        position[bin - from] = of.position[bin] % TILE;
-        heights[bin - from] = Math.min(1, 0.55 + 0.09 * Math.log2(Math.max(1, of.count[bin])));
+        position[bin - from] = bins.position[bin] % TILE;
+        heights[bin - from] = Math.min(1, 0.55 + 0.09 * Math.log2(Math.max(1, bins.count[bin])));
       }
       const numbers = (/** @type {import("./wire.js").Numbers} */ list, size = 1) => new Float64Array(list.slice(from * size, to * size));
       if (!own.has(first + tile)) keptTiles++;
       own.set(first + tile, {
-        length: to - from, phase: of.phase, position, heights, kind: new Uint8Array(of.kind.slice(from, to)), count: numbers(of.count),
-        offset: numbers(of.offset), known: numbers(of.known), values: numbers(of.values, VALUES), estimate: of.estimate, generation: sent.generation,
+        length: to - from, phase: bins.phase, position, heights, kind: new Uint8Array(bins.kind.slice(from, to)), count: numbers(bins.count),
+        offset: numbers(bins.offset), known: numbers(bins.known), values: numbers(bins.values, VALUES), estimate: bins.estimate, generation: sent.generation,
       });
       from = to;
     }
-    missing.delete(of.track);
+    missing.delete(bins.track);
   };
   sent.tracks.forEach(put);
   // Tracks without rows there.
@@ -238,7 +238,7 @@ export function wantSlices(part, { job, count }, begin, span, width, tracks) {
   queue(`slices${part}`, async () => {
     if (isKnown()) return;
     const answer = await ask("slices", { begin: String(from), end: String(to), width: columns, tracks, ...(job ? { job } : {}) });
-    const list = answer.tracks.map((/** @type {any} */ of) => [of.track, of.slices]);
+    const list = answer.tracks.map((/** @type {any} */ track) => [track.track, track.slices]);
     put(slices, part, { begin: from, key, tracks: new Map(list), names: answer.names });
   });
 }

@@ -36,7 +36,7 @@ export async function showDetails(line, track) {
       tool("chase", `Order tracks by ${condition}`, attempt(() => chaseBy(condition)));
       tool("colour", `Colour events by ${path}`, () => actions.colour(`field:${path.split(".")[0]}`));
       tool("column", `Show ${path} as a column of the event table`, () => {
-        view.columns = view.columns.includes(path) ? view.columns.filter((of) => of !== path) : [...view.columns, path];
+        view.columns = view.columns.includes(path) ? view.columns.filter((other) => other !== path) : [...view.columns, path];
         remember();
         tell(view.columns.includes(path) ? `${path} is a column of the table` : `${path} is no column any more`);
       });
@@ -45,8 +45,8 @@ export async function showDetails(line, track) {
     body.append(make("tr", [make("th", name, { scope: "row", dir: "auto" }), shown, type, tools]));
   };
   const HEAD = new Set(["timestamp", "recording", "kind", "schema", "trace", "stream_class", "stream", "event", "event_class", "archive", "archive_index"]);
-  const walk = (/** @type {any} */ of, /** @type {string} */ prefix, isField = false) => {
-    for (const [key, value] of Object.entries(of)) {
+  const walk = (/** @type {any} */ content, /** @type {string} */ prefix, isField = false) => {
+    for (const [key, value] of Object.entries(content)) {
       const isObject = value && typeof value === "object" && !Array.isArray(value);
       const path = isField ? prefix.replace(/^(common_context|specific_context|packet_context)\./, "") + key : key;
       if (isObject && !("value" in value)) walk(value, `${prefix}${key}.`, true);

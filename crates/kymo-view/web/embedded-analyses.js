@@ -31,7 +31,7 @@ function textOf(value) {
 /** The value of a field of an event, by its name or path. @param {any} event @param {string} name */
 function fieldOf(event, name) {
   const path = name.split(".");
-  const within = (/** @type {any} */ of, /** @type {string[]} */ words) => words.reduce((value, word) => (value && typeof value === "object" && Object.hasOwn(value, word) ? value[word] : undefined), of);
+  const within = (/** @type {any} */ root, /** @type {string[]} */ words) => words.reduce((value, word) => (value && typeof value === "object" && Object.hasOwn(value, word) ? value[word] : undefined), root);
   const plain = SCOPES.map((scope) => within(event[scope], path)).find((value) => value !== undefined);
   return plain ?? within(event, path);
 }
@@ -39,7 +39,7 @@ function fieldOf(event, name) {
 /** Fields of a start and, in the same order, of its end: `a` or `a=b`. @param {string|undefined} list */
 function pairsOf(list) {
   const all = namesIn(list).map((name) => name.split("=").map((part) => part.trim()));
-  return { start: all.map(([name]) => name), end: all.map((of) => of[1] ?? of[0]) };
+  return { start: all.map(([name]) => name), end: all.map((pair) => pair[1] ?? pair[0]) };
 }
 
 /** Steps of 1, 2, 5, 10 and so on. */
@@ -83,8 +83,8 @@ function figures(sorted) {
 /** Which of two times is earlier. @param {bigint} a @param {bigint} b */
 const earlier = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** How long something lasted. @param {{begin: bigint, end: bigint}} of */
-const spanLength = (of) => Number(of.end - of.begin);
+/** How long something lasted. @param {{begin: bigint, end: bigint}} span */
+const spanLength = (span) => Number(span.end - span.begin);
 
 /** @param {{begin: bigint, end: bigint}[]} list */
 const lengthsOf = (list) => list.map(spanLength).sort((a, b) => a - b);
@@ -121,7 +121,7 @@ export class Analyses {
     if (range.end > page.until && !page.data.whole) throw new Error("This page does not hold all events of this range: choose an earlier one, or export with a larger --export-size");
     const nameOf = (/** @type {any} */ line) => page.recordings[line.recording].classes[line.class] ?? "";
     const all = page.lines.map((line, index) => ({ line, index, time: page.times[index] })).filter(({ line, time }) => time >= range.begin && time <= range.end && range.isIn(line.recording));
-    const names = new Set(page.recordings.flatMap((of) => of.classes.map((name) => name ?? "")));
+    const names = new Set(page.recordings.flatMap((recording) => recording.classes.map((name) => name ?? "")));
     const holds = names.has(pattern) ? (/** @type {string} */ name) => name === pattern : (/** @type {string} */ name) => patternOf(pattern).test(name);
     if (![...names].some(holds)) throw new Error(`no event is called \`${pattern}\``);
     return all.filter(({ line }) => holds(nameOf(line))).map(({ line, index, time }) => ({ line, index, time, name: nameOf(line), event: exactly(line.json) }));
@@ -131,7 +131,7 @@ export class Analyses {
   trackOf(line, event, fields) {
     if (fields.length) return { recording: null, number: null, name: fields.map((name) => textOf(fieldOf(event, name))).join(", ") };
     const own = line.tracks.map((/** @type {[number, string]} */ [id]) => this.tracks.get(id)).filter(Boolean);
-    return this.named(own.find((/** @type {any} */ of) => of.kind === "event") ?? own[0], line.recording);
+    return this.named(own.find((/** @type {any} */ track) => track.kind === "event") ?? own[0], line.recording);
   }
 
   /** @param {import("./state.js").Track|undefined} track @param {number} recording @returns {TrackName} */
@@ -159,11 +159,11 @@ export class Analyses {
     const { slices } = this.page.data;
     const origin = BigInt(this.page.data.begin);
     /** @type {Span[]} */ const spans = [];
-    for (const of of slices.tracks) {
-      const track = this.tracks.get(of.track);
+    for (const entry of slices.tracks) {
+      const track = this.tracks.get(entry.track);
       if (!track || !range.isIn(track.recording)) continue;
       const name = this.named(track, track.recording);
-      for (const [depth, from, length, number, count, isOpen] of of.slices) {
+      for (const [depth, from, length, number, count, isOpen] of entry.slices) {
         const begin = origin + BigInt(Math.round(from));
         const end = begin + BigInt(Math.round(length));
         if (begin > range.end || end < range.begin) continue;
@@ -180,7 +180,7 @@ export class Analyses {
   /** Whether a slice is one event with a duration, which is known when it begins. @param {Span} span */
   hasDuration(span) {
     const list = this.page.byTrack.get(span.track.id ?? -1) ?? [];
-    return list.some((of) => of.at === span.begin && fieldOf(JSON.parse(of.line.json), "duration") !== undefined);
+    return list.some((slice) => slice.at === span.begin && fieldOf(JSON.parse(slice.line.json), "duration") !== undefined);
   }
 
   /** @param {any} request @param {any} range */
@@ -195,7 +195,7 @@ export class Analyses {
       const trackFields = namesIn(request.track);
       const point = (/** @type {string} */ pattern, /** @type {string[]} */ names, /** @type {boolean} */ isStart) => this.events(pattern, range).map(({ line, index, time, name, event }) => {
         const track = this.trackOf(line, event, trackFields);
-        const key = names.filter((of) => of !== "track").map((of) => textOf(fieldOf(event, of))).join(", ");
+        const key = names.filter((name) => name !== "track").map((name) => textOf(fieldOf(event, name))).join(", ");
         const shared = JSON.stringify([isByTrack ? track.id ?? track.name : "", isByTrack ? track.recording : "", key]);
         return { time, isStart, track, key, shared, index, group: isStart ? this.groupOf(by, name, track, event) : [] };
       });
@@ -204,27 +204,27 @@ export class Analyses {
       // An event that is both ends what began before it.
       const all = [...ends, ...starts].sort((a, b) => a.index - b.index);
       /** @type {Map<string, any>} */ const open = new Map();
-      for (const of of all) {
-        const before = open.get(of.shared);
-        if (of.isStart) {
+      for (const end of all) {
+        const before = open.get(end.shared);
+        if (end.isStart) {
           counts.starts++;
           if (before) counts.unmatched_starts++;
-          open.set(of.shared, of);
+          open.set(end.shared, end);
           continue;
         }
         counts.ends++;
-        open.delete(of.shared);
+        open.delete(end.shared);
         if (!before) counts.unmatched_ends++;
-        else pairs.push({ begin: before.time, end: of.time, from: before.track, to: of.track, key: before.key, group: before.group });
+        else pairs.push({ begin: before.time, end: end.time, from: before.track, to: end.track, key: before.key, group: before.group });
       }
       counts.unmatched_starts += open.size;
     } else {
-      for (const of of this.spans(range, by)) {
-        const starts = of.begin >= range.begin;
-        const ends = !of.isOpen && (of.end <= range.end || (starts && this.hasDuration(of)));
+      for (const span of this.spans(range, by)) {
+        const starts = span.begin >= range.begin;
+        const ends = !span.isOpen && (span.end <= range.end || (starts && this.hasDuration(span)));
         counts.starts += Number(starts);
         counts.ends += Number(ends);
-        if (starts && ends) pairs.push({ ...of, from: of.track, to: of.track, key: of.name });
+        if (starts && ends) pairs.push({ ...span, from: span.track, to: span.track, key: span.name });
         else if (starts) counts.unmatched_starts++;
         else if (ends) counts.unmatched_ends++;
       }
@@ -233,7 +233,7 @@ export class Analyses {
     const { count, ...times } = figures(lengths);
     return {
       ...counts, pairs: count, ...times, histogram: rangesOf(lengths), groups: by.length ? groupsOf(pairs) : [],
-      worst: longest(pairs, request.worst ?? 20).map((of) => ({ nanos: spanLength(of), start: String(of.begin), end: String(of.end), track: of.from, end_track: of.to, key: of.key })),
+      worst: longest(pairs, request.worst ?? 20).map((span) => ({ nanos: spanLength(span), start: String(span.begin), end: String(span.end), track: span.from, end_track: span.to, key: span.key })),
     };
   }
 
@@ -250,11 +250,11 @@ export class Analyses {
       open.set(key, { time, track: this.trackOf(line, event, trackFields) });
     }
     /** @type {Map<string, {track: TrackName, lengths: number[]}>} */ const byTrack = new Map();
-    for (const of of spans) {
-      const id = JSON.stringify([of.track.recording, of.track.id ?? of.track.name]);
-      const own = byTrack.get(id) ?? { track: of.track, lengths: [] };
+    for (const span of spans) {
+      const id = JSON.stringify([span.track.recording, span.track.id ?? span.track.name]);
+      const own = byTrack.get(id) ?? { track: span.track, lengths: [] };
       byTrack.set(id, own);
-      own.lengths.push(spanLength(of));
+      own.lengths.push(spanLength(span));
     }
     const tracks = [...byTrack.values()].map(({ track, lengths }) => ({ track, ...figures(lengths.sort((a, b) => a - b)) }));
     tracks.sort((a, b) => b.total - a.total || (a.track.name < b.track.name ? -1 : 1));
@@ -262,14 +262,14 @@ export class Analyses {
     const { count, total, mean } = figures(lengths);
     return {
       count, total, mean, open: open.size, dropped: 0, backwards: 0, histogram: rangesOf(lengths), tracks,
-      worst: longest(spans, request.worst ?? 20).map((of) => ({ nanos: spanLength(of), start: String(of.begin), end: String(of.end), track: of.track, key: of.key })),
+      worst: longest(spans, request.worst ?? 20).map((span) => ({ nanos: spanLength(span), start: String(span.begin), end: String(span.end), track: span.track, key: span.key })),
     };
   }
 
   /** @param {any} request @param {any} range */
   profile(request, range) {
     const spans = request.start || request.end_event ? this.calls(request, range) : { list: this.spans(range, []), open: 0, unmatched: 0 };
-    const own = { ...spans, open: spans.open + (request.start ? 0 : spans.list.filter((of) => of.isOpen).length) };
+    const own = { ...spans, open: spans.open + (request.start ? 0 : spans.list.filter((span) => span.isOpen).length) };
     /** @type {TrackName[]} */ const tracks = [];
     /** @type {Map<string, number>} */ const known = new Map();
     /** @type {any[][]} */ const nodes = [];
@@ -281,11 +281,11 @@ export class Analyses {
       const whole = within(span);
       const around = stack.at(-1);
       if (around) around.inner += whole;
-      const of = nodes[node];
-      of[3]++;
-      of[4] += whole;
-      of[5] += Math.max(0, whole - inner);
-      if (whole > of[6] || of[3] === 1) [of[6], of[7]] = [whole, String(span.begin)];
+      const entry = nodes[node];
+      entry[3]++;
+      entry[4] += whole;
+      entry[5] += Math.max(0, whole - inner);
+      if (whole > entry[6] || entry[3] === 1) [entry[6], entry[7]] = [whole, String(span.begin)];
     };
     for (const span of own.list) {
       const id = JSON.stringify([span.track.recording, span.track.id ?? span.track.name]);
@@ -331,14 +331,14 @@ export class Analyses {
       const id = JSON.stringify([track.recording, track.id ?? track.name]);
       const stack = stacks.get(id) ?? [];
       stacks.set(id, stack);
-      const values = keys.map((of) => fieldOf(event, of));
+      const values = keys.map((name) => fieldOf(event, name));
       const key = values.map(textOf).join(", ");
       if (!exits.has(line)) {
         stack.push({ begin: time, name: keys.length ? key : name, key, track });
         continue;
       }
       const has = keys.length > 0 && values.some((value) => value !== undefined);
-      const at = has ? stack.findLastIndex((of) => of.key === key) : stack.length - 1;
+      const at = has ? stack.findLastIndex((frame) => frame.key === key) : stack.length - 1;
       if (at < 0) unmatched++;
       else {
         unmatched += stack.length - at - 1;

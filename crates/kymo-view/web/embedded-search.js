@@ -84,7 +84,7 @@ export class Searches {
       return lines.filter((line) => pattern.test(nameOf(line)));
     }
     // Lower case finds upper case, too.
-    const fold = isExact || text !== text.toLowerCase() ? (/** @type {string} */ of) => of : (/** @type {string} */ of) => of.toLowerCase();
+    const fold = isExact || text !== text.toLowerCase() ? (/** @type {string} */ text) => text : (/** @type {string} */ text) => text.toLowerCase();
     return lines.filter((line) => fold(nameOf(line)).includes(text) || fold(line.json).includes(text));
   }
 

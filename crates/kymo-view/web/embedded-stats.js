@@ -5,9 +5,9 @@
 /** The numbers of an event by the names that columns have: those that stand at the top of its scopes. @param {any} event @returns {[string, number][]} */
 function numbersOf(event) {
   /** @type {[string, number][]} */ const all = [];
-  for (const scope of ["common_context", "specific_context", "payload"]) for (const [name, of] of Object.entries(event[scope] ?? {})) {
-    const isNamed = of && typeof of === "object" && ("labels" in of || "flags" in of);
-    const value = isNamed ? of.value : of;
+  for (const scope of ["common_context", "specific_context", "payload"]) for (const [name, content] of Object.entries(event[scope] ?? {})) {
+    const isNamed = content && typeof content === "object" && ("labels" in content || "flags" in content);
+    const value = isNamed ? content.value : content;
     if (typeof value === "number" || typeof value === "bigint") all.push([name, Number(value)]);
   }
   if ("datum" in event) all.push(["datum", Number(event.datum)]);
@@ -62,12 +62,12 @@ export function statisticsOf(page, { begin, end, tracks }) {
   const { slices } = page.data;
   const start = Number(BigInt(page.data.begin) - from);
   const span = Number(to - from);
-  for (const of of slices.tracks) {
-    if (!wanted.has(of.track)) continue;
-    const recording = page.tracks.get(of.track)?.recording ?? 0;
-    for (const [, at, length, name, count, isOpen] of of.slices) {
+  for (const entry of slices.tracks) {
+    if (!wanted.has(entry.track)) continue;
+    const recording = page.tracks.get(entry.track)?.recording ?? 0;
+    for (const [, at, length, name, count, isOpen] of entry.slices) {
       if (start + at < 0 || start + at > span || isOpen) continue;
-      const own = lineOf(recording, true, slices.names[name], of.track);
+      const own = lineOf(recording, true, slices.names[name], entry.track);
       own.count += count;
       if (count === 1) push(own.values, "duration", length);
     }

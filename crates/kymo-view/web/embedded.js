@@ -42,12 +42,12 @@ export class Embedded {
     const contents = new Contents();
     contents.take(data.scene);
     this.recordings = contents.recordings;
-    this.tracks = new Map(contents.tracks.map((of) => [of.id, of]));
+    this.tracks = new Map(contents.tracks.map((track) => [track.id, track]));
     this.analyses = new Analyses(this, this.tracks);
     const bytes = Uint8Array.from(atob(data.tiles), (char) => char.charCodeAt(0));
     this.finest = decode(bytes.buffer);
     this.shift = this.finest.shift;
-    this.bins = new Map(this.finest.tracks.map((of) => [of.track, of]));
+    this.bins = new Map(this.finest.tracks.map((track) => [track.track, track]));
     /** @type {Line[]} */ this.lines = data.events;
     this.times = this.lines.map((line) => BigInt(line.time));
     /** Until when the page holds events. */
@@ -69,7 +69,7 @@ export class Embedded {
         const { scene } = this.data;
         return request.generation === scene.generation ? { generation: scene.generation, same: true } : scene;
       }
-      case "command": return { input: [], selection: [], symbols: [], paths: this.recordings.slice(0, 20).map((of) => of.path) };
+      case "command": return { input: [], selection: [], symbols: [], paths: this.recordings.slice(0, 20).map((recording) => recording.path) };
       case "describe": return this.describe(request);
       case "fingerprints": return { fingerprints: this.data.fingerprints };
       case "density": return this.density(request);
@@ -96,7 +96,7 @@ export class Embedded {
 
   /** Why something cannot be answered, and what can. */
   absent() {
-    const paths = this.recordings.slice(0, 20).map((of) => shellWord(of.path));
+    const paths = this.recordings.slice(0, 20).map((recording) => shellWord(recording.path));
     return new Error(`An exported page does not hold what this needs. Run: kymo view ${paths.join(" ")}`);
   }
 
@@ -118,9 +118,9 @@ export class Embedded {
     const counts = Array(width).fill(0);
     const fine = 2 ** this.finest.shift;
     const start = Number(this.finest.begin - from);
-    for (const of of this.bins.values()) for (let bin = 0; bin < of.position.length; bin++) {
-      const at = Math.floor((start + of.position[bin] * fine) / span);
-      if (at >= 0 && at < width) counts[at] += of.count[bin];
+    for (const track of this.bins.values()) for (let bin = 0; bin < track.position.length; bin++) {
+      const at = Math.floor((start + track.position[bin] * fine) / span);
+      if (at >= 0 && at < width) counts[at] += track.count[bin];
     }
     return { begin, span, counts };
   }
@@ -132,35 +132,35 @@ export class Embedded {
     const spans = count * TILE;
     const answer = tracks.map((/** @type {number} */ track) => {
       if (job) return this.searches.bins(job, track, begin, length, spans);
-      const of = this.bins.get(track);
-      if (!of) return noBins(track);
+      const bins = this.bins.get(track);
+      if (!bins) return noBins(track);
       const fine = 2 ** this.finest.shift;
       const from = Number(this.finest.begin - begin);
-      const at = (/** @type {number} */ bin) => from + of.position[bin] * fine;
-      const out = noBins(track, of.phase, of.estimate);
-      for (let bin = firstOf(of.position.length, (bin) => at(bin) >= 0); bin < of.position.length; bin++) {
+      const at = (/** @type {number} */ bin) => from + bins.position[bin] * fine;
+      const out = noBins(track, bins.phase, bins.estimate);
+      for (let bin = firstOf(bins.position.length, (bin) => at(bin) >= 0); bin < bins.position.length; bin++) {
         const position = Math.floor(at(bin) / length);
         if (position >= spans) break;
-        const values = Array.from(of.values.slice(bin * VALUES, (bin + 1) * VALUES));
+        const values = Array.from(bins.values.slice(bin * VALUES, (bin + 1) * VALUES));
         if (out.position.at(-1) !== position) {
           out.position.push(position);
-          out.count.push(of.count[bin]);
-          out.kind.push(of.kind[bin]);
-          out.offset.push(at(bin) - position * length + of.offset[bin]);
-          out.known.push(of.known[bin]);
+          out.count.push(bins.count[bin]);
+          out.kind.push(bins.kind[bin]);
+          out.offset.push(at(bin) - position * length + bins.offset[bin]);
+          out.known.push(bins.known[bin]);
           out.values.push(...values);
           continue;
         }
         const last = out.position.length - 1;
-        out.count[last] += of.count[bin];
-        out.kind[last] = Math.min(out.kind[last], of.kind[bin]);
+        out.count[last] += bins.count[bin];
+        out.kind[last] = Math.min(out.kind[last], bins.kind[bin]);
         out.offset[last] = 0;
-        if (!of.known[bin]) continue;
+        if (!bins.known[bin]) continue;
         const known = out.known[last];
         const [min, max, mean] = out.values.slice(last * VALUES, (last + 1) * VALUES);
-        const all = known + of.known[bin];
+        const all = known + bins.known[bin];
         const merged = known
-          ? [Math.min(min, values[0]), Math.max(max, values[1]), (mean * known + values[2] * of.known[bin]) / all]
+          ? [Math.min(min, values[0]), Math.max(max, values[1]), (mean * known + values[2] * bins.known[bin]) / all]
           : values;
         out.known[last] = all;
         out.values.splice(last * VALUES, VALUES, ...merged);
@@ -177,14 +177,14 @@ export class Embedded {
     const pixel = span / Math.max(1, width);
     const wanted = new Set(tracks);
     const answer = [];
-    for (const of of slices.tracks) {
-      if (!wanted.has(of.track)) continue;
+    for (const entry of slices.tracks) {
+      if (!wanted.has(entry.track)) continue;
       /** @type {any[][]} */ const drawn = [];
       /** @type {any[]|null} */ let last = null;
-      for (const [depth, from, length, name, count, isOpen] of of.slices) {
+      for (const [depth, from, length, name, count, isOpen] of entry.slices) {
         const at = from + move;
         if (at + length < 0 || at > span) continue;
-        const kind = job ? this.searches.kindAt(job, of.track, BigInt(this.data.begin) + BigInt(from)) : null;
+        const kind = job ? this.searches.kindAt(job, entry.track, BigInt(this.data.begin) + BigInt(from)) : null;
         // A search shows those that begin with an event that it has found.
         if (kind === undefined) continue;
         // Narrow ones share a pixel.
@@ -193,7 +193,7 @@ export class Embedded {
           last[4] += count;
         } else drawn.push((last = [depth, at, length, name, count, isOpen, kind]));
       }
-      if (drawn.length) answer.push({ track: of.track, slices: drawn });
+      if (drawn.length) answer.push({ track: entry.track, slices: drawn });
     }
     return { names: slices.names, tracks: answer };
   }
@@ -229,7 +229,7 @@ export class Embedded {
   describe({ time, skip, track }) {
     const list = this.byTrack.get(track) ?? [];
     const first = firstOf(list.length, (at) => list[at].at >= BigInt(time));
-    const at = list.findIndex((of, at) => at >= first && of.line.time === time && of.line.skip === skip);
+    const at = list.findIndex((entry, at) => at >= first && entry.line.time === time && entry.line.skip === skip);
     return { event: null, nth: at < 0 ? null : at - first };
   }
 
@@ -258,14 +258,14 @@ export class Embedded {
     /** @type {[number, number][]} from and to, counted from where the page begins */ const busy = [];
     const wanted = new Set(tracks);
     const start = Number(this.finest.begin - begin);
-    for (const of of this.bins.values()) {
-      if (!wanted.has(of.track)) continue;
-      for (let bin = 0; bin < of.position.length; bin++) {
-        const from = start + of.position[bin] * fine;
-        busy.push(of.count[bin] === 1 ? [from + of.offset[bin], from + of.offset[bin]] : [from, from + Math.max(fine, span / GAP_COLUMNS)]);
+    for (const track of this.bins.values()) {
+      if (!wanted.has(track.track)) continue;
+      for (let bin = 0; bin < track.position.length; bin++) {
+        const from = start + track.position[bin] * fine;
+        busy.push(track.count[bin] === 1 ? [from + track.offset[bin], from + track.offset[bin]] : [from, from + Math.max(fine, span / GAP_COLUMNS)]);
       }
     }
-    for (const of of this.data.slices.tracks) if (wanted.has(of.track)) for (const [, from, length] of of.slices) busy.push([from, from + length]);
+    for (const entry of this.data.slices.tracks) if (wanted.has(entry.track)) for (const [, from, length] of entry.slices) busy.push([from, from + length]);
     busy.sort((a, b) => a[0] - b[0]);
     /** @type {[number, number][]} */ const gaps = [];
     let last = NaN;

@@ -20,8 +20,8 @@ const node = (name) => ({ name, calls: 0, total: 0, own: 0, longest: -1, begin: 
 /** Adds what the server found to a tree: all tracks that are shown together. @param {any} answer @param {Node} root @param {boolean} isBefore */
 export function grow(answer, root, isBefore = false) {
   const shown = new Set(rows.flatMap((row) => row.tracks));
-  const isShown = answer.tracks.map((/** @type {any} */ of) => {
-    const track = trackBy(of);
+  const isShown = answer.tracks.map((/** @type {any} */ named) => {
+    const track = trackBy(named);
     return !track || shown.has(track);
   });
   /** @type {(Node|null)[]} */
@@ -32,19 +32,19 @@ export function grow(answer, root, isBefore = false) {
       nodes.push(null);
       continue;
     }
-    let of = around.children.get(name);
-    if (!of) around.children.set(name, (of = node(name)));
-    nodes.push(of);
+    let child = around.children.get(name);
+    if (!child) around.children.set(name, (child = node(name)));
+    nodes.push(child);
     if (isBefore) {
-      of.before += total;
-      of.beforeOwn += own;
+      child.before += total;
+      child.beforeOwn += own;
       if (caller === null) root.before += total;
       continue;
     }
-    of.calls += calls;
-    of.total += total;
-    of.own += own;
-    if (longest > of.longest) Object.assign(of, { longest, begin: BigInt(begin), track: answer.tracks[track] });
+    child.calls += calls;
+    child.total += total;
+    child.own += own;
+    if (longest > child.longest) Object.assign(child, { longest, begin: BigInt(begin), track: answer.tracks[track] });
     if (caller === null) root.total += total;
   }
   return root;
@@ -56,8 +56,8 @@ export const treeOf = (/** @type {any} */ answer) => grow(answer, node("all"));
 export function byName(root) {
   /** @type {Map<string, Node>} */
   const all = new Map();
-  const walk = (/** @type {Node} */ of, /** @type {Set<string>} */ around) => {
-    for (const child of of.children.values()) {
+  const walk = (/** @type {Node} */ parent, /** @type {Set<string>} */ around) => {
+    for (const child of parent.children.values()) {
       let line = all.get(child.name);
       if (!line) all.set(child.name, (line = node(child.name)));
       line.calls += child.calls;
@@ -87,9 +87,9 @@ const stacks = (count) => `${number(count)} ${count === 1 ? "stack" : "stacks"}`
  */
 export function flameGraph(root, { isDifference = false, isCounted = false, pick } = {}) {
   const amount = isCounted ? stacks : duration;
-  const signed = (/** @type {number} */ of) => (of > 0 ? `+${amount(of)}` : of < 0 ? `−${amount(-of)}` : "±0");
-  /** @type {(of: Node) => number} */
-  const depthOf = (of) => 1 + Math.max(0, ...[...of.children.values()].map(depthOf));
+  const signed = (/** @type {number} */ difference) => (difference > 0 ? `+${amount(difference)}` : difference < 0 ? `−${amount(-difference)}` : "±0");
+  /** @type {(node: Node) => number} */
+  const depthOf = (node) => 1 + Math.max(0, ...[...node.children.values()].map(depthOf));
   const depth = Math.min(64, depthOf(root));
   const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", undefined, { class: "flame", tabindex: "0", role: "img", "aria-label": "Flame graph: the table has the same figures. Arrow keys move, Enter zooms, Escape shows all" }));
   const tip = make("div", "", { class: "soft", id: "flame-tip", "aria-live": "polite" });
@@ -97,9 +97,9 @@ export function flameGraph(root, { isDifference = false, isCounted = false, pick
   /** @type {Node[]} */ let path = [root];
   /** @type {{x: number, wide: number, level: number, node: Node}[]} */ let boxes = [];
   let chosen = 0;
-  const size = (/** @type {Node} */ of) => (isDifference ? Math.max(of.total, of.before) : of.total);
-  /** @type {(of: Node) => number} */
-  const sum = (of) => Math.max(size(of), [...of.children.values()].reduce((all, child) => all + sum(child), 0));
+  const size = (/** @type {Node} */ node) => (isDifference ? Math.max(node.total, node.before) : node.total);
+  /** @type {(node: Node) => number} */
+  const sum = (node) => Math.max(size(node), [...node.children.values()].reduce((all, child) => all + sum(child), 0));
   const draw = () => {
     const ratio = window.devicePixelRatio || 1;
     const width = canvas.clientWidth;
@@ -112,23 +112,23 @@ export function flameGraph(root, { isDifference = false, isCounted = false, pick
     pen.textBaseline = "middle";
     const style = getComputedStyle(canvas);
     boxes = [];
-    const box = (/** @type {Node} */ of, /** @type {number} */ x, /** @type {number} */ wide, /** @type {number} */ level) => {
+    const box = (/** @type {Node} */ node, /** @type {number} */ x, /** @type {number} */ wide, /** @type {number} */ level) => {
       if (wide < 0.4 || level >= depth) return;
-      boxes.push({ x, wide, level, node: of });
-      if (path.at(-1) !== of && path.includes(of)) return box(path[path.indexOf(of) + 1], x, wide, level + 1);
-      const all = Math.max(1, sum(of));
+      boxes.push({ x, wide, level, node: node });
+      if (path.at(-1) !== node && path.includes(node)) return box(path[path.indexOf(node) + 1], x, wide, level + 1);
+      const all = Math.max(1, sum(node));
       let at = x;
-      for (const child of [...of.children.values()].sort((a, b) => sum(b) - sum(a))) {
+      for (const child of [...node.children.values()].sort((a, b) => sum(b) - sum(a))) {
         const part = (sum(child) / all) * wide;
         box(child, at, part, level + 1);
         at += part;
       }
     };
     box(root, 0, width, 0);
-    boxes.forEach(({ x, wide, level, node: of }, at) => {
-      const ink = of === root ? "#667079" : isDifference ? difference(of) : colourOf(of.name);
+    boxes.forEach(({ x, wide, level, node: node }, at) => {
+      const ink = node === root ? "#667079" : isDifference ? difference(node) : colourOf(node.name);
       pen.fillStyle = ink;
-      pen.globalAlpha = path.includes(of) && of !== path.at(-1) ? 0.55 : 1;
+      pen.globalAlpha = path.includes(node) && node !== path.at(-1) ? 0.55 : 1;
       pen.fillRect(x, level * ROW, Math.max(0.5, wide - (wide > 2 ? 1 : 0)), ROW - 1);
       pen.globalAlpha = 1;
       if (at === chosen && document.activeElement === canvas) {
@@ -139,34 +139,34 @@ export function flameGraph(root, { isDifference = false, isCounted = false, pick
       if (wide < 26) return;
       pen.fillStyle = textOn(ink);
       // The figure goes before the name is cut.
-      const words = `${of.name}  ${isDifference ? signed(of.total - of.before) : amount(of.total)}`;
-      text(pen, widthOf(pen, words) <= wide - 8 ? words : of.name, x + 4, level * ROW + ROW / 2, wide - 8);
+      const words = `${node.name}  ${isDifference ? signed(node.total - node.before) : amount(node.total)}`;
+      text(pen, widthOf(pen, words) <= wide - 8 ? words : node.name, x + 4, level * ROW + ROW / 2, wide - 8);
     });
     Object.assign(flame, { boxes: boxes.length, depth, zoomed: path.at(-1)?.name ?? "" });
   };
-  const say = (/** @type {Node|undefined} */ of) => {
-    if (!of) return;
-    const share = `${((100 * of.total) / Math.max(1, root.total)).toFixed(1)} %`;
+  const say = (/** @type {Node|undefined} */ node) => {
+    if (!node) return;
+    const share = `${((100 * node.total) / Math.max(1, root.total)).toFixed(1)} %`;
     tip.textContent = isDifference
-      ? `${of.name}: ${amount(of.before)} → ${amount(of.total)} (${signed(of.total - of.before)})`
-      : isCounted ? `${of.name}: ${stacks(of.total)} (${share}), ends in it: ${number(of.own)}`
-      : `${of.name}: ${number(of.calls)} calls, ${duration(of.total)} (${share}), itself ${duration(of.own)}${of.longest >= 0 ? `, longest ${duration(of.longest)}` : ""}`;
+      ? `${node.name}: ${amount(node.before)} → ${amount(node.total)} (${signed(node.total - node.before)})`
+      : isCounted ? `${node.name}: ${stacks(node.total)} (${share}), ends in it: ${number(node.own)}`
+      : `${node.name}: ${number(node.calls)} calls, ${duration(node.total)} (${share}), itself ${duration(node.own)}${node.longest >= 0 ? `, longest ${duration(node.longest)}` : ""}`;
   };
-  /** The calls around one, and it. @type {(wanted: Node, of?: Node) => Node[]|null} */
-  const pathTo = (wanted, of = root) => {
-    if (of === wanted) return [of];
-    for (const child of of.children.values()) {
+  /** The calls around one, and it. @type {(wanted: Node, node?: Node) => Node[]|null} */
+  const pathTo = (wanted, node = root) => {
+    if (node === wanted) return [node];
+    for (const child of node.children.values()) {
       const found = pathTo(wanted, child);
-      if (found) return [of, ...found];
+      if (found) return [node, ...found];
     }
     return null;
   };
-  const zoom = (/** @type {Node} */ of) => {
-    path = pathTo(of) ?? [root];
+  const zoom = (/** @type {Node} */ node) => {
+    path = pathTo(node) ?? [root];
     draw();
-    chosen = Math.max(0, boxes.findIndex((box) => box.node === of));
+    chosen = Math.max(0, boxes.findIndex((box) => box.node === node));
     draw();
-    say(of);
+    say(node);
   };
   const at = (/** @type {MouseEvent} */ event) => boxes.find((box) => box.level === Math.floor(event.offsetY / ROW) && box.x <= event.offsetX && event.offsetX < box.x + box.wide);
   canvas.addEventListener("mousemove", (event) => say(at(event)?.node));
@@ -182,7 +182,7 @@ export function flameGraph(root, { isDifference = false, isCounted = false, pick
     const box = boxes[chosen];
     const near = (/** @type {number} */ level, /** @type {number} */ way) => {
       const middle = box.x + box.wide / 2;
-      const own = boxes.filter((of) => of.level === level && (way === 0 || (of.x - box.x) * way > 0));
+      const own = boxes.filter((other) => other.level === level && (way === 0 || (other.x - box.x) * way > 0));
       return own.sort((a, b) => Math.abs(a.x + a.wide / 2 - middle) - Math.abs(b.x + b.wide / 2 - middle))[0];
     };
     const [level, way] = /** @type {Record<string, [number, number]>} */ ({ ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] })[event.key] ?? [0, 0];
@@ -204,10 +204,10 @@ export function flameGraph(root, { isDifference = false, isCounted = false, pick
   return { element: make("div", [tip, canvas]), zoom };
 }
 
-/** More is orange, less is blue, and the stronger the more. @param {Node} of */
-function difference(of) {
-  const change = of.total - of.before;
-  const share = Math.min(1, Math.abs(change) / Math.max(1, Math.max(of.total, of.before)));
+/** More is orange, less is blue, and the stronger the more. @param {Node} node */
+function difference(node) {
+  const change = node.total - node.before;
+  const share = Math.min(1, Math.abs(change) / Math.max(1, Math.max(node.total, node.before)));
   const grey = [96, 103, 110];
   const full = change > 0 ? [190, 74, 0] : [0, 98, 165];
   return `rgb(${grey.map((from, at) => Math.round(from + (full[at] - from) * Math.sqrt(share))).join(" ")})`;
@@ -237,20 +237,20 @@ export async function showProfile() {
 function drawProfile(into, answer) {
   const root = treeOf(answer);
   const isCounted = answer.stacks !== undefined;
-  const go = (/** @type {Node} */ of) => jump(of.begin, of.begin + BigInt(Math.max(0, of.longest)), of.track && trackBy(of.track));
+  const go = (/** @type {Node} */ node) => jump(node.begin, node.begin + BigInt(Math.max(0, node.longest)), node.track && trackBy(node.track));
   const graph = flameGraph(root, isCounted ? { isCounted } : { pick: go });
   const whole = byName(root);
-  const itself = whole.reduce((sum, of) => sum + of.own, 0);
+  const itself = whole.reduce((sum, line) => sum + line.own, 0);
   const titles = isCounted ? ["name", "ends in it", "share", "stacks"] : ["name", "calls", "itself", "share", "total", "mean", "longest"];
   const head = titles.map((title, at) => make("th", title, { scope: "col", class: at ? "number" : "" }));
   const cell = (/** @type {string} */ text, /** @type {any} */ raw = undefined) => make("td", text, { class: "number", ...(raw === undefined ? {} : { "data-csv": String(raw) }) });
-  const lines = whole.slice(0, 1000).map((of) => {
-    const name = make("td", of.name, { dir: "auto" });
-    const share = cell(`${((100 * of.own) / Math.max(1, itself)).toFixed(1)} %`);
-    if (isCounted) return make("tr", [name, cell(number(of.own)), share, cell(number(of.total))]);
-    const mean = of.total / Math.max(1, of.calls);
-    const longest = make("td", button(duration(Math.max(0, of.longest)), () => go(of)), { class: "number", "data-csv": String(Math.max(0, of.longest)) });
-    return make("tr", [name, cell(number(of.calls)), cell(duration(of.own), of.own), share, cell(duration(of.total), of.total), cell(duration(mean), mean), longest]);
+  const lines = whole.slice(0, 1000).map((line) => {
+    const name = make("td", line.name, { dir: "auto" });
+    const share = cell(`${((100 * line.own) / Math.max(1, itself)).toFixed(1)} %`);
+    if (isCounted) return make("tr", [name, cell(number(line.own)), share, cell(number(line.total))]);
+    const mean = line.total / Math.max(1, line.calls);
+    const longest = make("td", button(duration(Math.max(0, line.longest)), () => go(line)), { class: "number", "data-csv": String(Math.max(0, line.longest)) });
+    return make("tr", [name, cell(number(line.calls)), cell(duration(line.own), line.own), share, cell(duration(line.total), line.total), cell(duration(mean), mean), longest]);
   });
   const notes = [answer.open && `${number(answer.open)} calls are open at the end of the area`, answer.unmatched && `${number(answer.unmatched)} ends without a beginning`, answer.dropped && `${number(answer.dropped)} calls left out: too many at once`, answer.cut && `${number(answer.cut)} stacks are cut off: too many or too deep`].filter(Boolean);
   const help = isCounted ? "Events by their call stacks. Click: zoom." : "Click: zoom. Double click: go to the longest call.";

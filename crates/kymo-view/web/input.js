@@ -36,7 +36,7 @@ export function listen() {
     // Buttons, tabs and panels have keys of their own.
     const isOwn = event.target instanceof Element && event.target.closest("button, [role=tablist], #panel, #divider");
     if (isOwn && ["Enter", "Space", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp", "PageDown", "Home", "End"].includes(name)) return;
-    const action = ACTIONS.find((of) => (view.g2 && of.g2 ? of.g2 : of.keys).includes(name));
+    const action = ACTIONS.find((action) => (view.g2 && action.g2 ? action.g2 : action.keys).includes(name));
     if (!action) return;
     event.preventDefault();
     hover.hidden = true;
@@ -103,14 +103,14 @@ function wheel(event) {
 function drag(element, begin) {
   element.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
-    const point = (/** @type {PointerEvent} */ of) => ({ x: of.clientX - element.getBoundingClientRect().left, y: of.clientY - element.getBoundingClientRect().top, pageY: of.clientY });
+    const point = (/** @type {PointerEvent} */ event) => ({ x: event.clientX - element.getBoundingClientRect().left, y: event.clientY - element.getBoundingClientRect().top, pageY: event.clientY });
     const move = begin(point(event), event);
     if (!move) return;
     element.setPointerCapture(event.pointerId);
     let isMoved = false;
-    const follow = (/** @type {PointerEvent} */ of) => {
-      isMoved ||= Math.hypot(of.clientX - event.clientX, of.clientY - event.clientY) > 3;
-      if (isMoved) move(point(of));
+    const follow = (/** @type {PointerEvent} */ moved) => {
+      isMoved ||= Math.hypot(moved.clientX - event.clientX, moved.clientY - event.clientY) > 3;
+      if (isMoved) move(point(moved));
     };
     element.addEventListener("pointermove", follow);
     const end = () => element.removeEventListener("pointermove", follow);
@@ -218,12 +218,12 @@ function sliceAt(x, y) {
   const row = rowAt(y);
   if (!row?.track?.depths) return null;
   const depth = Math.floor((y - (row.top - view.scroll) - 3) / (16 * Math.max(1, view.scale)));
-  const frame = framesOf(row.shift, canvas.clientWidth).find((of) => x < of.right);
+  const frame = framesOf(row.shift, canvas.clientWidth).find((frame) => x < frame.right);
   if (!frame) return null;
   const slices = slicesOf(frame.id);
   const time = Number(timeAt(x) - row.shift - slices.begin);
   const slack = 2 / frame.scale;
-  const own = (slices.tracks.get(row.track.id) ?? []).filter((of) => of[0] === depth && of[1] - slack <= time && time <= of[1] + of[2] + slack);
+  const own = (slices.tracks.get(row.track.id) ?? []).filter((slice) => slice[0] === depth && slice[1] - slack <= time && time <= slice[1] + slice[2] + slack);
   const found = own.sort((a, b) => a[2] - b[2])[0];
   return found ? { begin: slices.begin + BigInt(found[1]), length: found[2], name: String(slices.names[found[3]] ?? ""), count: found[4], track: row.track, shift: row.shift } : null;
 }
@@ -245,7 +245,7 @@ async function nearest(/** @type {import("./state.js").Row} */ row, /** @type {n
   const track = /** @type {import("./state.js").Track} */ (row.track);
   const time = timeAt(x) - row.shift;
   const [after, before] = await Promise.all([ask("event", { track: track.id, time: String(time), step: 0 }), ask("event", { track: track.id, time: String(time), step: -1 })]);
-  const distance = (/** @type {any} */ of) => (of.event ? Math.abs(xOf(BigInt(of.event.time) + row.shift) - x) : Infinity);
+  const distance = (/** @type {any} */ hit) => (hit.event ? Math.abs(xOf(BigInt(hit.event.time) + row.shift) - x) : Infinity);
   const best = distance(after) <= distance(before) ? after : before;
   if (distance(best) > 12) return;
   actions.selectEvent(keyOf(track), BigInt(best.event.time), 0, best.nth);
@@ -255,7 +255,7 @@ async function nearest(/** @type {import("./state.js").Row} */ row, /** @type {n
 function tip(event) {
   const row = rowAt(event.offsetY);
   const slice = sliceAt(event.offsetX, event.offsetY);
-  const notice = row?.track && scene.notices.find((of) => of.recording === row.recording && xOf(of.begin + row.shift) - 3 <= event.offsetX && event.offsetX <= xOf(of.end + row.shift) + 3);
+  const notice = row?.track && scene.notices.find((notice) => notice.recording === row.recording && xOf(notice.begin + row.shift) - 3 <= event.offsetX && event.offsetX <= xOf(notice.end + row.shift) + 3);
   let words = "";
   if (slice) words = `${slice.count > 1 ? `${slice.count} × ` : ""}${slice.name}\n${duration(slice.length)} from ${format(slice.begin, view.zone, scene.begin)}`;
   else if (notice) words = notice.text;

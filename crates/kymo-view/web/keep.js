@@ -24,9 +24,9 @@ function take(answer) {
   version = answer.version;
   if (answer.path !== undefined) kept.path = answer.path;
   const own = answer.kept ?? {};
-  const list = (/** @type {any} */ of) => (Array.isArray(of) ? of : []);
-  kept.snapshots = list(own.snapshots).filter((of) => typeof of?.name === "string" && typeof of?.view === "string").slice(-MOST_KEPT);
-  kept.notes = list(own.notes).filter((of) => typeof of?.text === "string" && /^-?\d{1,19}$/.test(of?.time)).slice(-MOST_KEPT);
+  const list = (/** @type {any} */ value) => (Array.isArray(value) ? value : []);
+  kept.snapshots = list(own.snapshots).filter((snapshot) => typeof snapshot?.name === "string" && typeof snapshot?.view === "string").slice(-MOST_KEPT);
+  kept.notes = list(own.notes).filter((note) => typeof note?.text === "string" && /^-?\d{1,19}$/.test(note?.time)).slice(-MOST_KEPT);
   kept.rules = own.rules && typeof own.rules === "object" ? own.rules : {};
 }
 
@@ -79,7 +79,7 @@ export function watchRules() {
 
 /** Where a note of a time lies among all. @param {bigint} time @param {string} text */
 export const addNote = (time, text) => keep(() => {
-  kept.notes = [...kept.notes.filter((of) => of.time !== String(time)), { time: String(time), text: text.slice(0, 1000) }]
+  kept.notes = [...kept.notes.filter((note) => note.time !== String(time)), { time: String(time), text: text.slice(0, 1000) }]
     .sort((a, b) => (BigInt(a.time) < BigInt(b.time) ? -1 : 1))
     .slice(0, MOST_KEPT);
 });

@@ -17,7 +17,7 @@ let madeOf = [];
 export function drawLabels() {
   const height = canvas.clientHeight;
   const now = [rows, view.scroll, height, selected.row, view.pinned, view.slews, scene.generation, scene.epoch, scene.info, document.activeElement];
-  if (now.length === madeOf.length && now.every((of, at) => of === madeOf[at])) return;
+  if (now.length === madeOf.length && now.every((row, at) => row === madeOf[at])) return;
   madeOf = now;
   const visible = visibleRows(height);
   const keys = new Set(visible.map((row) => row.key));

@@ -30,7 +30,7 @@ const quoted = (/** @type {string} */ text) => `"${text.replace(/["\\]/g, "\\$&"
 export const fieldOfColour = () => (view.colour.startsWith("field:") ? view.colour.slice(6) : "");
 
 /** All names of event classes. */
-export const classNames = () => [...new Set(/** @type {any[]} */ (scene.info?.recordings ?? []).flatMap((of) => of.classes).filter((name) => name !== null))].sort();
+export const classNames = () => [...new Set(/** @type {any[]} */ (scene.info?.recordings ?? []).flatMap((recording) => recording.classes).filter((name) => name !== null))].sort();
 
 /** Asks for what the view shows, if that has changed. */
 export async function applyLens() {

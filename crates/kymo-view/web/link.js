@@ -71,19 +71,19 @@ export async function readState(text) {
   if (typeof state?.view !== "string" || !Array.isArray(state.recordings)) return null;
   const here = await fingerprints();
   /** @type {string[]} */ const others = [];
-  const places = state.recordings.map((/** @type {any} */ of, /** @type {number} */ at) => {
-    const place = here[at] === of?.fingerprint ? at : here.indexOf(of?.fingerprint);
+  const places = state.recordings.map((/** @type {any} */ recording, /** @type {number} */ at) => {
+    const place = here[at] === recording?.fingerprint ? at : here.indexOf(recording?.fingerprint);
     if (place >= 0) return place;
-    others.push(String(of?.name ?? "?"));
+    others.push(String(recording?.name ?? "?"));
     return at;
   });
   // Keys of tracks and groups begin with the number of their recording.
   const moved = (/** @type {string} */ key) => key.replace(/^(pin:)?(g?)(\d+)/, (_, pin = "", group, number) => `${pin}${group}${places[Number(number)] ?? number}`);
-  const walk = (/** @type {any} */ of) => {
-    for (const name of ["pinned", "raised", "buried"]) if (Array.isArray(of[name])) of[name] = of[name].filter((/** @type {any} */ key) => typeof key === "string").map(moved);
-    for (const name of ["folded", "hidden"]) if (Array.isArray(of[name]?.s)) of[name].s = of[name].s.filter((/** @type {any} */ key) => typeof key === "string").map(moved);
-    if (typeof of.event?.track === "string") of.event.track = moved(of.event.track);
-    return of;
+  const walk = (/** @type {any} */ state) => {
+    for (const name of ["pinned", "raised", "buried"]) if (Array.isArray(state[name])) state[name] = state[name].filter((/** @type {any} */ key) => typeof key === "string").map(moved);
+    for (const name of ["folded", "hidden"]) if (Array.isArray(state[name]?.s)) state[name].s = state[name].s.filter((/** @type {any} */ key) => typeof key === "string").map(moved);
+    if (typeof state.event?.track === "string") state.event.track = moved(state.event.track);
+    return state;
   };
   try {
     const inner = JSON.parse(state.view);

@@ -44,7 +44,7 @@ async function poll() {
       else {
         // Until there is a recording, the page waits.
         const begins = !hasBegun && info.recordings.count > 0;
-        const had = scene.tracks.some((of) => of.rows);
+        const had = scene.tracks.some((track) => track.rows);
         const end = scene.end;
         takeScene(info);
         if (hasBegun && scene.epoch !== (info.epoch ?? 0)) {
@@ -88,7 +88,7 @@ let fitted = "";
 /** Shows all as more becomes known, until somebody moves. */
 function fitUnlessMoved() {
   // Streams may be there before their first event.
-  if (!scene.tracks.some((of) => of.rows)) return;
+  if (!scene.tracks.some((track) => track.rows)) return;
   if (fitted && fitted !== `${view.begin} ${view.span}`) isMoved = true;
   if (isMoved) return;
   fitAll();
@@ -109,7 +109,7 @@ async function begin() {
   askForVisible();
   holdFrames(firstTiles, FIRST_PATIENCE);
   if (view.event) actions.selectEvent(view.event.track, view.event.time, 0, view.event.nth);
-  document.title = `${scene.info.recordings.map((/** @type {any} */ of) => of.path.split("/").at(-1)).slice(0, 3).join(", ")} – kymo`;
+  document.title = `${scene.info.recordings.map((/** @type {any} */ recording) => recording.path.split("/").at(-1)).slice(0, 3).join(", ")} – kymo`;
 }
 
 /** Takes the view from the address. */

@@ -56,9 +56,9 @@ export async function page(from, back, limit, filter) {
   return { lines: back ? lines.slice(-limit) : lines.slice(0, limit), cut: parts.some((part) => part.cut) };
 }
 
-/** The next hit of a search behind a time, or the one before: on a track, or on any. @param {number} job @param {bigint} at @param {boolean} back @param {number|null} of */
-export async function nextHitOf(job, at, back, of) {
-  const track = of === null ? undefined : scene.byId.get(of);
+/** The next hit of a search behind a time, or the one before: on a track, or on any. @param {number} job @param {bigint} at @param {boolean} back @param {number|null} trackId */
+export async function nextHitOf(job, at, back, trackId) {
+  const track = trackId === null ? undefined : scene.byId.get(trackId);
   /** @type {[bigint, number[]|null][]} */
   const list = track ? [[slewOf(track), [track.id]]] : groups();
   const hits = await Promise.all((list.length ? list : [[0n, null]]).map(async ([shift, tracks]) => {
@@ -87,5 +87,5 @@ export async function orderOf(job, at) {
     const answer = await ask("order", { job, time: clamp(at - /** @type {bigint} */ (shift)), ...(tracks ? { tracks } : {}) });
     return answer.tracks.map((/** @type {[number, string]} */ [track, time]) => ({ track, at: BigInt(time) + /** @type {bigint} */ (shift) }));
   }));
-  return parts.flat().sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : a.track - b.track)).map((of) => of.track);
+  return parts.flat().sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : a.track - b.track)).map((part) => part.track);
 }

@@ -26,7 +26,7 @@ const TABS = ["details", "events", "stats", "latency", "profile", "compare", "cl
 export function make(name, content, attributes = {}) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  if (Array.isArray(content)) element.append(...content.filter((of) => of !== null));
+  if (Array.isArray(content)) element.append(...content.filter((part) => part !== null));
   else if (content instanceof Node) element.append(content);
   else if (content !== undefined) element.textContent = String(content);
   return element;
@@ -139,8 +139,8 @@ export const copy = (text) => navigator.clipboard?.writeText(text).then(() => te
 
 /** Copies the table of the panel: numbers as they are, without units and grouping. */
 export function copyTable() {
-  const cell = (/** @type {Element} */ of) => `"${(of.getAttribute("data-csv") ?? of.textContent ?? "").replaceAll("\u202f", "").replaceAll('"', '""')}"`;
-  const lines = [...panel.querySelectorAll("tr")].map((row) => [...row.children].filter((of) => !of.classList.contains("acts")).map(cell).join(","));
+  const cell = (/** @type {Element} */ cell) => `"${(cell.getAttribute("data-csv") ?? cell.textContent ?? "").replaceAll("\u202f", "").replaceAll('"', '""')}"`;
+  const lines = [...panel.querySelectorAll("tr")].map((row) => [...row.children].filter((cell) => !cell.classList.contains("acts")).map(cell).join(","));
   copy(lines.join("\n"));
 }
 
@@ -156,7 +156,7 @@ async function stats() {
   const byShift = new Map();
   for (const row of rows) for (const track of row.tracks) {
     if (row.kind === "group" && row.open) continue;
-    const shift = row.kind === "group" ? rows.find((of) => of.track === track)?.shift ?? 0n : row.shift;
+    const shift = row.kind === "group" ? rows.find((other) => other.track === track)?.shift ?? 0n : row.shift;
     const list = byShift.get(shift);
     if (list) list.add(track.id);
     else byShift.set(shift, new Set([track.id]));
@@ -209,7 +209,7 @@ function showStats(/** @type {any} */ answer, /** @type {number} */ span, /** @t
     fields.forEach((/** @type {any} */ field, /** @type {number} */ at) => {
       if (++shown > 2000) return;
       const isTime = line.slice;
-      const value = (/** @type {number} */ of) => (isTime ? duration(of) : number(of, 5));
+      const value = (/** @type {number} */ value) => (isTime ? duration(value) : number(value, 5));
       const raw = field ? [field.min, field.mean, field.p50, field.p95, field.p99, field.max, field.sum].map(String) : [];
       const about = field && !field.exact ? "≈" : "";
       const first = at === 0 ? [line.name ?? "?", track ? shorten(track.name) : "", number(line.count), number(line.count / (span / 1e9), 4)] : ["", "", "", ""];
@@ -258,7 +258,7 @@ function classes() {
   };
   const run = () => applyLens().catch((error) => tell(String(error.message ?? error)));
   const scheme = /** @type {HTMLSelectElement} */ (make("select", undefined, { "aria-label": "Colour by" }));
-  const fields = /** @type {string[]} */ ([...new Set([fieldOfColour(), ...scene.info.recordings.flatMap((/** @type {any} */ of) => of.fields ?? [])])].filter((name) => name)).sort();
+  const fields = /** @type {string[]} */ ([...new Set([fieldOfColour(), ...scene.info.recordings.flatMap((/** @type {any} */ recording) => recording.fields ?? [])])].filter((name) => name)).sort();
   for (const [value, title] of [["class", "event class"], ["track", "track"], ["group", "recording"], ...fields.map((name) => [`field:${name}`, `field ${name}`])]) scheme.append(make("option", title, { value }));
   scheme.value = view.colour;
   scheme.addEventListener("change", () => (actions.colour(scheme.value), classes()));
@@ -269,7 +269,7 @@ function classes() {
   const fill = () => list.replaceChildren(...shown().slice(0, 2000).map((name) => {
     const box = /** @type {HTMLInputElement} */ (make("input", undefined, { type: "checkbox" }));
     box.checked = !off.has(name);
-    box.addEventListener("change", () => set(box.checked ? view.off.filter((of) => of !== name) : [...view.off, name]));
+    box.addEventListener("change", () => set(box.checked ? view.off.filter((other) => other !== name) : [...view.off, name]));
     return make("label", [box, make("span", ` ${name}`, { dir: "auto" })]);
   }));
   filter.addEventListener("input", fill);
@@ -280,7 +280,7 @@ function classes() {
     legend.append(make("span", [square, make("span", ` ${name}`, { dir: "auto" })]));
   };
   if (fieldOfColour()) lens.values.forEach((name, at) => chip(name, colourOfValue(at, "")));
-  else if (view.colour === "group") scene.info.recordings.slice(0, 60).forEach((/** @type {any} */ of, /** @type {number} */ at) => chip(of.path.split("/").at(-1), colour(at)));
+  else if (view.colour === "group") scene.info.recordings.slice(0, 60).forEach((/** @type {any} */ recording, /** @type {number} */ at) => chip(recording.path.split("/").at(-1), colour(at)));
   else if (view.colour === "track") [...new Set(scene.tracks.map((track) => track.name.split("(")[0]))].slice(0, 60).forEach((name) => chip(name.split("/").at(-1) ?? name, colourOf(name)));
   panel.replaceChildren(
     make("div", [
@@ -301,20 +301,20 @@ onChange(() => {
   if (view.tab === "classes" && !(panel.contains(document.activeElement) && document.activeElement instanceof HTMLInputElement && document.activeElement.type === "search")) panels.refresh();
 });
 
-/** A number of things. @param {number} of @param {string} one @param {string} many */
-const amountOf = (of, one, many) => `${number(of)} ${of === 1 ? one : many}`;
+/** A number of things. @param {number} count @param {string} one @param {string} many */
+const amountOf = (count, one, many) => `${number(count)} ${count === 1 ? one : many}`;
 
 function health() {
   const parts = [];
   const info = scene.info;
   const checked = info.checked ? "" : " Damage inside of packets is still being looked for, or the recordings are too large to be read for it.";
   parts.push(make("p", `${number(info.bytes)} bytes, ${amountOf(info.recordings.length, "recording", "recordings")}, ${amountOf(scene.tracks.length, "track", "tracks")}, ${number(info.untimed)} events without a time.${checked}`, { class: "soft" }));
-  info.recordings.slice(0, 500).forEach((/** @type {any} */ of, /** @type {number} */ at) => {
+  info.recordings.slice(0, 500).forEach((/** @type {any} */ recording, /** @type {number} */ at) => {
     const own = scene.notices.filter((notice) => notice.recording === at);
-    parts.push(make("h3", of.path), make("div", `${of.what}, ${of.format.trim()}, ${amountOf(of.streams, "stream", "streams")}, ${amountOf(of.classes.length, "event class", "event classes")}`, { class: "soft" }));
-    for (const text of of.notes) parts.push(make("div", text));
-    for (const text of of.faults) parts.push(make("div", text, { class: "bad" }));
-    if (of.fault_count > of.faults.length) parts.push(make("div", `and ${of.fault_count - of.faults.length} more`, { class: "bad" }));
+    parts.push(make("h3", recording.path), make("div", `${recording.what}, ${recording.format.trim()}, ${amountOf(recording.streams, "stream", "streams")}, ${amountOf(recording.classes.length, "event class", "event classes")}`, { class: "soft" }));
+    for (const text of recording.notes) parts.push(make("div", text));
+    for (const text of recording.faults) parts.push(make("div", text, { class: "bad" }));
+    if (recording.fault_count > recording.faults.length) parts.push(make("div", `and ${recording.fault_count - recording.faults.length} more`, { class: "bad" }));
     for (const notice of own.slice(0, 200)) {
       const go = button(`${format(notice.begin, view.zone, scene.begin)}  ${shorten(notice.stream)}: ${notice.text}`, () => {
         const moved = slew(`r${notice.recording}`);
@@ -323,8 +323,8 @@ function health() {
       });
       parts.push(make("div", go));
     }
-    if (!of.faults.length && !own.length) parts.push(make("div", "No damage, no losses known.", { class: "soft" }));
-    parts.push(schema(at, of.classes.length));
+    if (!recording.faults.length && !own.length) parts.push(make("div", "No damage, no losses known.", { class: "soft" }));
+    parts.push(schema(at, recording.classes.length));
   });
   panel.replaceChildren(...parts);
 }
@@ -343,10 +343,10 @@ function schema(recording, classes) {
       // What an event says comes first, and how it is stored last.
       const order = ["payload", "specific context", "common context", "header"];
       const sorted = (/** @type {string[][]} */ fields) => fields.sort((a, b) => order.indexOf(a[1]) - order.indexOf(b[1]));
-      body.replaceChildren(...answer.classes.map((/** @type {any} */ of) => make("div", [
-        make("h4", [make("span", of.name ?? "(no name)", { dir: "auto" }), make("span", `  ${[of.id === null || of.id === undefined ? "" : `id ${of.id}`, of.level ? `level ${of.level}` : ""].filter((text) => text).join(", ")}`, { class: "soft" })]),
-        of.fields.length
-          ? make("table", [head(), make("tbody", sorted(of.fields).map((field) => make("tr", field.map((text) => make("td", text, { dir: "auto" })))))])
+      body.replaceChildren(...answer.classes.map((/** @type {any} */ eventClass) => make("div", [
+        make("h4", [make("span", eventClass.name ?? "(no name)", { dir: "auto" }), make("span", `  ${[eventClass.id === null || eventClass.id === undefined ? "" : `id ${eventClass.id}`, eventClass.level ? `level ${eventClass.level}` : ""].filter((text) => text).join(", ")}`, { class: "soft" })]),
+        eventClass.fields.length
+          ? make("table", [head(), make("tbody", sorted(eventClass.fields).map((field) => make("tr", field.map((text) => make("td", text, { dir: "auto" })))))])
           : make("div", "no fields", { class: "soft" }),
       ])));
       if (answer.cut) body.append(make("p", "There are more: `kymo info --schema` lists all.", { class: "soft" }));
@@ -379,18 +379,18 @@ function notes() {
     `${format(BigInt(note.time), view.zone, scene.begin)}  ${note.text}`,
     () => actions.reveal(BigInt(note.time)),
     () => dialogs.ask("Note", note.text, (text) => change(() => {
-      const own = kept.notes.find((of) => of.time === note.time);
+      const own = kept.notes.find((other) => other.time === note.time);
       if (own) own.text = text.slice(0, 1000);
     })),
-    () => (kept.notes = kept.notes.filter((of) => of.time !== note.time || of.text !== note.text)),
+    () => (kept.notes = kept.notes.filter((other) => other.time !== note.time || other.text !== note.text)),
   ));
-  const ofSnapshots = kept.snapshots.map((of) => line(
-    of.name, () => actions.showSnapshot(of),
-    () => dialogs.ask("Name of the snapshot", of.name, (text) => change(() => {
-      const own = kept.snapshots.find((other) => other.name === of.name && other.view === of.view);
+  const ofSnapshots = kept.snapshots.map((snapshot) => line(
+    snapshot.name, () => actions.showSnapshot(snapshot),
+    () => dialogs.ask("Name of the snapshot", snapshot.name, (text) => change(() => {
+      const own = kept.snapshots.find((other) => other.name === snapshot.name && other.view === snapshot.view);
       if (own) own.name = text.slice(0, 200);
     })),
-    () => (kept.snapshots = kept.snapshots.filter((other) => other.name !== of.name || other.view !== of.view)),
+    () => (kept.snapshots = kept.snapshots.filter((other) => other.name !== snapshot.name || other.view !== snapshot.view)),
   ));
   const none = (/** @type {string} */ words) => make("li", words, { class: "soft" });
   panel.replaceChildren(

@@ -7,7 +7,7 @@ import { SvgContext } from "./svg.js";
 
 /** The view as SVG: the overview, the ruler, the labels and the tracks. */
 export function svg() {
-  const [tracks, above, all] = [canvas, ruler, overview].map((of) => new SvgContext(of.clientWidth, of.clientHeight));
+  const [tracks, above, all] = [canvas, ruler, overview].map((canvas) => new SvgContext(canvas.clientWidth, canvas.clientHeight));
   drawInto(new Map([[canvas, tracks], [ruler, above], [overview, all]]));
   const ink = colours;
   const left = canvas.getBoundingClientRect().left;
@@ -31,7 +31,7 @@ export function svg() {
   labels.fillRect(left - 1, 0, 1, tracks.height);
   const [width, height] = [Math.round(left + tracks.width), Math.round(all.height + above.height + tracks.height)];
   const parts = [all.group(0, 0), above.group(left, all.height), labels.group(0, all.height + above.height), tracks.group(left, all.height + above.height)];
-  const title = scene.info.recordings.map((/** @type {any} */ of) => of.path.split("/").at(-1)).join(", ").replace(/[^\p{L}\p{N} ._-]/gu, "_");
+  const title = scene.info.recordings.map((/** @type {any} */ recording) => recording.path.split("/").at(-1)).join(", ").replace(/[^\p{L}\p{N} ._-]/gu, "_");
   return {
     width, height,
     text: `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"><title>${title}</title><rect width="100%" height="100%" fill="${ink.back}"/>${parts.join("\n")}</svg>\n`,

@@ -161,7 +161,7 @@ export function drawOverview() {
   else {
     const { canvas, madeOf } = stillOverview;
     const now = [density.key, begin, span, overview.width, overview.height, scene.whole, colours.accent, scene.notices, search.job, search.density];
-    if (!now.every((of, at) => of === madeOf[at])) {
+    if (!now.every((part, at) => part === madeOf[at])) {
       stillOverview.madeOf = now;
       [canvas.width, canvas.height] = [overview.width, overview.height];
       const still = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));

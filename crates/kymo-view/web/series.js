@@ -20,9 +20,9 @@ export function chosen(line, frame) {
   for (let track = fits(line.averages); track;) {
     const from = Number(track.first - frame.begin);
     const step = stepOf(track);
-    const near = (/** @type {import("./state.js").Track[]} */ of) => of.findLast((other) => stepOf(other) <= step * 1.01) ?? of[0];
-    const bands = [near(line.lows), near(line.highs)].filter((of) => of !== undefined);
-    const next = line.averages.slice(line.averages.indexOf(track) + 1).find((of) => of.first < track.first);
+    const near = (/** @type {import("./state.js").Track[]} */ tracks) => tracks.findLast((other) => stepOf(other) <= step * 1.01) ?? tracks[0];
+    const bands = [near(line.lows), near(line.highs)].filter((band) => band !== undefined);
+    const next = line.averages.slice(line.averages.indexOf(track) + 1).find((other) => other.first < track.first);
     list.push({ tracks: [track, ...bands], bands, from: next ? from : -Infinity, to });
     if (from <= 0 || !next) break;
     to = from;
@@ -131,7 +131,7 @@ function drawLine(/** @type {CanvasRenderingContext2D} */ context, /** @type {Po
   context.fillStyle = ink;
   if (bands.length) {
     // From the least values to the greatest, as far as both are known; else from one of them to the mean.
-    const edge = (/** @type {Point[]} */ of, /** @type {"min"|"max"} */ key) => of.filter((point) => point.known).map((point) => [point.x + point.wide / 2, y(point[key])]);
+    const edge = (/** @type {Point[]} */ points, /** @type {"min"|"max"} */ key) => points.filter((point) => point.known).map((point) => [point.x + point.wide / 2, y(point[key])]);
     const under = edge(bands.length > 1 ? bands[0] : points, "min");
     const over = edge(bands.at(-1) ?? points, "max");
     const [first, ...rest] = [...over, ...under.reverse()];

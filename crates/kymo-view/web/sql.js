@@ -128,7 +128,7 @@ function showAnswer(state) {
     ...(answer?.notes ?? []).map((note) => make("div", note, { class: "bad" })),
     ...(rows.length ? [tableOf(rows)] : []),
   ];
-  panel.replaceChildren(...parts.filter((of) => of !== null));
+  panel.replaceChildren(...parts.filter((part) => part !== null));
   if (isFocused) {
     text.focus();
     text.setSelectionRange(from, to);

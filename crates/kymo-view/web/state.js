@@ -181,7 +181,7 @@ const recordingLabels = new WeakMap();
 export function labelsOfRecordings(recordings) {
   const known = recordingLabels.get(recordings);
   if (known) return known;
-  const labels = recordings.map((of) => shorten(of.path) || of.path);
+  const labels = recordings.map((recording) => shorten(recording.path) || recording.path);
   /** @type {Map<string, number[]>} */ const byName = new Map();
   labels.forEach((label, at) => {
     const group = byName.get(label);
@@ -306,7 +306,7 @@ const leafName = (/** @type {Track} */ track) => {
 export let isShifted = false;
 
 /** By how much a track or recording is moved. @param {string} key */
-export const slew = (key) => view.slews.find(([of]) => of === key)?.[1] ?? 0n;
+export const slew = (key) => view.slews.find(([slew]) => slew === key)?.[1] ?? 0n;
 /** By how much a track is moved, with its recording. @param {Track} track */
 export const slewOf = (track) => (view.slews.length ? slew(keyOf(track)) + slew(`r${track.recording}`) : 0n);
 
@@ -450,20 +450,20 @@ export function read(text) {
     return false;
   }
   if (!other || typeof other !== "object") return false;
-  const isAsked = (/** @type {any} */ of) => of && typeof of === "object" && !Array.isArray(of) && !(of instanceof Set);
+  const isAsked = (/** @type {any} */ value) => value && typeof value === "object" && !Array.isArray(value) && !(value instanceof Set);
   const like = (/** @type {any} */ a, /** @type {any} */ b) =>
     typeof a === typeof b && Array.isArray(a) === Array.isArray(b) && a instanceof Set === b instanceof Set && a !== null;
-  const isArea = (/** @type {any} */ of) => of === null || (of && typeof of.begin === "bigint" && typeof of.end === "bigint");
-  const isEvent = (/** @type {any} */ of) => of === null || (of && typeof of.time === "bigint" && typeof of.track === "string");
+  const isArea = (/** @type {any} */ value) => value === null || (value && typeof value.begin === "bigint" && typeof value.end === "bigint");
+  const isEvent = (/** @type {any} */ value) => value === null || (value && typeof value.time === "bigint" && typeof value.track === "string");
   for (const key of /** @type {(keyof typeof view)[]} */ (Object.keys(view))) {
     const value = other[key];
     const fits = key === "area" ? isArea(value) : key === "event" ? isEvent(value) : key === "asked" ? isAsked(value) : value !== undefined && like(value, view[key]);
     if (fits && !(typeof value === "number" && !Number.isFinite(value))) /** @type {any} */ (view)[key] = value;
   }
-  view.slews = view.slews.filter((of) => Array.isArray(of) && typeof of[0] === "string" && typeof of[1] === "bigint").slice(0, 1000);
-  view.sides = view.sides.filter((of) => of && [of.begin, of.end, of.mark].every((time) => typeof time === "bigint") && Array.isArray(of.recordings)).slice(0, 8);
-  for (const list of /** @type {string[][]} */ ([view.off, view.columns, view.pinned, view.raised, view.buried])) list.splice(0, list.length, ...list.filter((of) => typeof of === "string"));
-  view.asked = Object.fromEntries(Object.entries(view.asked).filter((of) => typeof of[1] === "string"));
+  view.slews = view.slews.filter((slew) => Array.isArray(slew) && typeof slew[0] === "string" && typeof slew[1] === "bigint").slice(0, 1000);
+  view.sides = view.sides.filter((side) => side && [side.begin, side.end, side.mark].every((time) => typeof time === "bigint") && Array.isArray(side.recordings)).slice(0, 8);
+  for (const list of /** @type {string[][]} */ ([view.off, view.columns, view.pinned, view.raised, view.buried])) list.splice(0, list.length, ...list.filter((key) => typeof key === "string"));
+  view.asked = Object.fromEntries(Object.entries(view.asked).filter((entry) => typeof entry[1] === "string"));
   view.sigma = Math.min(Math.max(view.sigma, 0), 1000);
   view.marks = view.marks.filter((mark) => typeof mark === "bigint").slice(-2);
   view.span = Math.max(view.span, 20);

@@ -48,10 +48,10 @@ function valueOf(event, path) {
 
 /** Finds which of several events of a time on a track a line is. @param {any} line @param {import("./state.js").Track} track */
 async function numberOf(line, track) {
-  const of = view.event;
+  const event = view.event;
   const answer = await ask("describe", { time: line.time, skip: line.skip, track: track.id }).catch(() => ({ nth: null }));
-  if (view.event !== of || !of || !answer.nth) return;
-  of.nth = answer.nth;
+  if (view.event !== event || !event || !answer.nth) return;
+  event.nth = answer.nth;
   panels.take(line, track);
   remember();
 }
@@ -215,8 +215,8 @@ function chooseColumns(selected) {
   const found = new Set(view.columns.filter((name) => !name.startsWith("-")));
   for (const line of tableLines) {
     const event = readLine(line.json);
-    const walk = (/** @type {any} */ of, /** @type {string} */ prefix) => {
-      for (const [key, value] of Object.entries(of ?? {})) {
+    const walk = (/** @type {any} */ content, /** @type {string} */ prefix) => {
+      for (const [key, value] of Object.entries(content ?? {})) {
         if (found.size > 300) return;
         if (value && typeof value === "object" && !Array.isArray(value) && !("value" in value)) walk(value, `${prefix}${key}.`);
         else found.add(prefix + key);
@@ -229,7 +229,7 @@ function chooseColumns(selected) {
     const off = BASE.includes(name);
     const word = off ? `-${name}` : name;
     const has = off ? !on : on;
-    view.columns = has ? [...view.columns.filter((of) => of !== word), word] : view.columns.filter((of) => of !== word);
+    view.columns = has ? [...view.columns.filter((other) => other !== word), word] : view.columns.filter((other) => other !== word);
     remember();
     showTable(selected);
   });

@@ -182,8 +182,8 @@ function finderOf(steps) {
   const property = PROPERTIES[steps.join(".")];
   const known = (/** @type {string[]} */ keys) => (/** @type {any} */ event) => keys.map((key) => event[key]).find((value) => value !== undefined && value !== null);
   if (property && steps.length === 2) return known(property);
-  const within = (/** @type {any} */ of, /** @type {(string|number)[]} */ path) => {
-    let value = of;
+  const within = (/** @type {any} */ root, /** @type {(string|number)[]} */ path) => {
+    let value = root;
     for (const step of path) {
       const isThere = typeof step === "number" ? Array.isArray(value) : value && typeof value === "object" && !Array.isArray(value) && Object.hasOwn(value, step);
       if (!isThere) return undefined;
@@ -316,7 +316,7 @@ export function readCondition(source) {
     const flags = /^\(\?([ims]+)\)/.exec(pattern);
     try {
       const found = new RegExp(pattern.slice(flags?.[0].length ?? 0), `u${flags?.[1] ?? ""}`);
-      return (/** @type {string} */ of) => found.test(of);
+      return (/** @type {string} */ text) => found.test(text);
     } catch {
       throw wrong(source, begin, "this is not a regular expression that this page reads");
     }
@@ -357,13 +357,13 @@ export function readCondition(source) {
     if (takeName("in")) return ask(members());
     if (takeName("contains")) {
       const part = text();
-      return ask(anyText((of) => of.includes(part)));
+      return ask(anyText((text) => text.includes(part)));
     }
     if (takeSign("=~")) return ask(anyText(regex()));
     if (isSign("~") || isSign("!~")) {
       const isNegated = words[at++].value === "!~";
       const pattern = patternOf(text());
-      return ask(anyText((of) => pattern.test(of)), isNegated);
+      return ask(anyText((text) => pattern.test(text)), isNegated);
     }
     const sign = peek().kind === "sign" && Object.hasOwn(COMPARISONS, peek().value) ? peek().value : null;
     if (sign === null) {

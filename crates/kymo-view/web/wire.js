@@ -44,7 +44,7 @@ export function decode(buffer) {
     const bins = varint();
     // Each takes three bytes at least: what is damaged asks for no more room than it has bytes.
     if (bins > buffer.byteLength) throw new Error("the answer is damaged");
-    const of = {
+    const trackBins = {
       track, estimate, phase, position: new Uint32Array(bins), count: new Float64Array(bins), kind: new Uint8Array(bins),
       offset: new Float64Array(bins), known: new Float64Array(bins), values: new Float64Array(0),
     };
@@ -53,20 +53,20 @@ export function decode(buffer) {
       const flags = varint();
       position += Math.floor(flags / 4);
       const isSingle = (flags & 1) === 1;
-      of.position[bin] = position;
-      of.count[bin] = isSingle ? 1 : varint();
-      of.kind[bin] = data.getUint8(at++);
-      if (isSingle && shift > 0) of.offset[bin] = varint();
+      trackBins.position[bin] = position;
+      trackBins.count[bin] = isSingle ? 1 : varint();
+      trackBins.kind[bin] = data.getUint8(at++);
+      if (isSingle && shift > 0) trackBins.offset[bin] = varint();
       if (!(flags & 2)) continue;
       // Most tracks have none.
-      if (!of.values.length) of.values = new Float64Array(bins * VALUES).fill(NaN);
-      of.known[bin] = isSingle ? 1 : varint();
+      if (!trackBins.values.length) trackBins.values = new Float64Array(bins * VALUES).fill(NaN);
+      trackBins.known[bin] = isSingle ? 1 : varint();
       for (let value = 0; value < VALUES; value++) {
-        of.values[bin * VALUES + value] = data.getFloat64(at, true);
+        trackBins.values[bin * VALUES + value] = data.getFloat64(at, true);
         if (!isSingle || value === VALUES - 1) at += 8;
       }
     }
-    tracks.push(of);
+    tracks.push(trackBins);
   }
   return { generation: data.getUint32(4, true), shift, begin: data.getBigInt64(20, true), spans: data.getUint32(12, true), tracks };
 }

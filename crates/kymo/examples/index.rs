@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("bytes_a_row {:.4}", bytes as f64 / rows.max(1) as f64);
 
     let all = index.summary(Window::ALL, None, 1);
-    let bins = || all.tracks.iter().flat_map(|of| &of.bins);
+    let bins = || all.tracks.iter().flat_map(|track| &track.bins);
     let from = bins().map(|(_, bin)| bin.first).min().unwrap_or(0);
     let to = bins().map(|(_, bin)| bin.last).max().unwrap_or(0);
     for (name, part) in [
@@ -65,7 +65,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             summary = Some(found);
         }
         costs.sort_by(f64::total_cmp);
-        let bins = summary.map_or(0, |of| of.tracks.iter().map(|of| of.bins.len()).sum());
+        let bins = summary.map_or(0, |summary| {
+            summary.tracks.iter().map(|track| track.bins.len()).sum()
+        });
         println!("query_{name}_cpu_ms {:.3} bins {bins}", costs[5] * 1e3);
     }
     Ok(())

@@ -70,7 +70,7 @@ macro_rules! formats {
 
             fn cursor_with<'r>(&'r self, chunk: &Chunk, narrowed: &Narrowed) -> AnyCursor<'r> {
                 match self {
-                    $(Self::$format(of) => AnyCursor::$format(of.narrow_cursor(chunk, narrowed)),)*
+                    $(Self::$format(recording) => AnyCursor::$format(recording.narrow_cursor(chunk, narrowed)),)*
                 }
             }
         }
@@ -157,7 +157,7 @@ impl AnyRecording {
     pub fn as_ctf(&self) -> Option<&Trace> {
         match self {
             Self::Ctf(trace) => Some(trace),
-            Self::Symbolized(of) => Some(of.trace()),
+            Self::Symbolized(trace) => Some(trace.trace()),
             _ => None,
         }
     }
@@ -175,7 +175,7 @@ impl AnyRecording {
             Self::Perfetto(trace) => trace.notes(),
             Self::Maps(export) => export.notes(),
             Self::Ctf(trace) => trace.notes(),
-            Self::Symbolized(of) => of.trace().notes(),
+            Self::Symbolized(trace) => trace.trace().notes(),
             Self::Rrd(_) | Self::Elog(_) => &[],
         }
     }
@@ -185,84 +185,84 @@ impl Recording for AnyRecording {
     type Cursor<'a> = AnyCursor<'a>;
 
     fn path(&self) -> &Path {
-        each!(self, of => of.path())
+        each!(self, recording => recording.path())
     }
 
     fn format(&self) -> Format {
-        each!(self, of => of.format())
+        each!(self, recording => recording.format())
     }
 
     fn name(&self) -> Option<&str> {
-        each!(self, of => of.name())
+        each!(self, recording => recording.name())
     }
 
     fn uid(&self) -> Option<&str> {
-        each!(self, of => of.uid())
+        each!(self, recording => recording.uid())
     }
 
     fn streams(&self) -> &[StreamInfo] {
-        each!(self, of => of.streams())
+        each!(self, recording => recording.streams())
     }
 
     fn event_classes(&self) -> &[EventClass] {
-        each!(self, of => of.event_classes())
+        each!(self, recording => recording.event_classes())
     }
 
     fn tracks(&self) -> &[Track] {
-        each!(self, of => of.tracks())
+        each!(self, recording => recording.tracks())
     }
 
     fn track_name(&self, number: u64) -> Option<String> {
-        each!(self, of => of.track_name(number))
+        each!(self, recording => recording.track_name(number))
     }
 
     fn track_rule(&self, class: usize) -> TrackRule {
-        each!(self, of => of.track_rule(class))
+        each!(self, recording => recording.track_rule(class))
     }
 
     fn roles(&self, class: usize) -> Roles {
-        each!(self, of => of.roles(class))
+        each!(self, recording => recording.roles(class))
     }
 
     fn symbol_field(&self, class: usize, field: FieldId) -> Option<FieldId> {
-        each!(self, of => of.symbol_field(class, field))
+        each!(self, recording => recording.symbol_field(class, field))
     }
 
     fn entry_kind(&self, stream: usize) -> EntryKind {
-        each!(self, of => of.entry_kind(stream))
+        each!(self, recording => recording.entry_kind(stream))
     }
 
     fn shift(&mut self, shift: Shift) -> Result<(), ShiftError> {
-        each!(self, of => of.shift(shift))
+        each!(self, recording => recording.shift(shift))
     }
 
     fn correct_drift(&mut self, drift: Drift) -> Result<Option<u64>, ShiftError> {
-        each!(self, of => of.correct_drift(drift))
+        each!(self, recording => recording.correct_drift(drift))
     }
 
     fn refresh(&mut self) -> Result<Refreshed, RefreshError> {
-        each!(self, of => of.refresh())
+        each!(self, recording => recording.refresh())
     }
 
     fn first_chunk(&self, stream: usize) -> usize {
-        each!(self, of => of.first_chunk(stream))
+        each!(self, recording => recording.first_chunk(stream))
     }
 
     fn chunk_count(&self, stream: usize) -> usize {
-        each!(self, of => of.chunk_count(stream))
+        each!(self, recording => recording.chunk_count(stream))
     }
 
     fn chunk(&self, stream: usize, number: usize) -> Option<Chunk> {
-        each!(self, of => of.chunk(stream, number))
+        each!(self, recording => recording.chunk(stream, number))
     }
 
     fn chunks(&self, stream: usize) -> impl Iterator<Item = Chunk> {
         // One after the other they are found faster than each on its own.
-        each!(self, of => Box::new(of.chunks(stream)) as Box<dyn Iterator<Item = Chunk> + '_>)
+        each!(self, recording => Box::new(recording.chunks(stream)) as Box<dyn Iterator<Item = Chunk> + '_>)
     }
 
     fn content_bits(&self, chunk: &Chunk) -> u64 {
-        each!(self, of => of.content_bits(chunk))
+        each!(self, recording => recording.content_bits(chunk))
     }
 
     fn cursor(&self, chunk: &Chunk) -> AnyCursor<'_> {
@@ -270,7 +270,7 @@ impl Recording for AnyRecording {
     }
 
     fn narrow(&self, wanted: &dyn Fn(usize, FieldId) -> bool) -> Narrowed {
-        each!(self, of => of.narrow(wanted))
+        each!(self, recording => recording.narrow(wanted))
     }
 
     fn narrow_cursor(&self, chunk: &Chunk, narrowed: &Narrowed) -> AnyCursor<'_> {
@@ -278,30 +278,30 @@ impl Recording for AnyRecording {
     }
 
     fn walk<W: Walk>(&self, chunk: &Chunk, work: W) -> W::Output {
-        each!(self, of => of.walk(chunk, work))
+        each!(self, recording => recording.walk(chunk, work))
     }
 
     fn place(&self, class: usize, field: FieldId) -> Option<Place> {
-        each!(self, of => of.place(class, field))
+        each!(self, recording => recording.place(class, field))
     }
 
     fn tally(&self, chunk: &Chunk) -> Option<Vec<Tally>> {
-        each!(self, of => of.tally(chunk))
+        each!(self, recording => recording.tally(chunk))
     }
 
     fn visit_packet<V: Visitor>(&self, chunk: &Chunk, visitor: &mut V) -> Result<(), Fault> {
-        each!(self, of => of.visit_packet(chunk, visitor))
+        each!(self, recording => recording.visit_packet(chunk, visitor))
     }
 
     fn faults(&self) -> &[FaultReport] {
-        each!(self, of => of.faults())
+        each!(self, recording => recording.faults())
     }
 
     fn report(&self, chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) -> FaultReport {
-        each!(self, of => of.report(chunk, event, fault))
+        each!(self, recording => recording.report(chunk, event, fault))
     }
 
     fn is_packet_bookkeeping(&self, stream: usize, field: FieldId) -> bool {
-        each!(self, of => of.is_packet_bookkeeping(stream, field))
+        each!(self, recording => recording.is_packet_bookkeeping(stream, field))
     }
 }

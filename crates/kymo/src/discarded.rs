@@ -80,17 +80,17 @@ mod tests {
 
     #[test]
     fn it_reads_as_a_sentence_goes_on() {
-        let of = |events, packets, times| Discarded {
+        let lost = |events, packets, times| Discarded {
             events,
             packets,
             times,
         };
         let lines = [
-            of(0, 0, 0),
-            of(1, 0, 1),
-            of(5, 1, 2),
-            of(0, 3, 1),
-            of(0, 0, 1),
+            lost(0, 0, 0),
+            lost(1, 0, 1),
+            lost(5, 1, 2),
+            lost(0, 3, 1),
+            lost(0, 0, 1),
         ];
         let lines = lines.map(|discarded| discarded.to_string());
         let expected = [

@@ -4,14 +4,18 @@ use kymo_model::{Chunk, EventMark, Fault, FaultCode, FaultReport, Recording};
 
 /// The fault that an event goes back in time; `None` where the times of its packet have
 /// shown it when the recording was opened: once is enough.
-pub(crate) fn report<R: Recording>(mark: &EventMark, of: &R, chunk: &Chunk) -> Option<FaultReport> {
+pub(crate) fn report<R: Recording>(
+    mark: &EventMark,
+    recording: &R,
+    chunk: &Chunk,
+) -> Option<FaultReport> {
     // What was added to a capture while it was open is behind what was there.
-    if of.format().name == "collectd" {
+    if recording.format().name == "collectd" {
         return None;
     }
     let fault = Fault::new(FaultCode::NotMonotonic, mark.bit, mark.ticks);
-    let report = of.report(chunk, Some((mark.number, mark.class)), fault);
-    let is_known = of.faults().iter().any(|known| {
+    let report = recording.report(chunk, Some((mark.number, mark.class)), fault);
+    let is_known = recording.faults().iter().any(|known| {
         known.code == report.code && known.file == report.file && known.packet == report.packet
     });
     (!is_known).then_some(report)

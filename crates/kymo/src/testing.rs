@@ -188,13 +188,13 @@ impl Fake {
 }
 
 pub(crate) struct FakeCursor<'a> {
-    of: &'a Fake,
+    recording: &'a Fake,
     records: &'a [Record],
     next: usize,
 }
 
 pub(crate) struct FakeEvent<'a> {
-    of: &'a Fake,
+    recording: &'a Fake,
     record: &'a Record,
     number: usize,
 }
@@ -211,7 +211,7 @@ impl Cursor for FakeCursor<'_> {
         // As of a real one: where a broken event would end is not known.
         let before = number.checked_sub(1).and_then(|at| self.records.get(at));
         if let Some((class, _, payload)) = before {
-            let schema = &self.of.classes[*class].schema;
+            let schema = &self.recording.classes[*class].schema;
             let root = schema.root(Scope::Payload).expect("every class has one");
             if let Err(fault) = visit(schema, root, payload, &mut kymo_model::Nothing) {
                 self.next = self.records.len() + 1;
@@ -219,7 +219,7 @@ impl Cursor for FakeCursor<'_> {
             }
         }
         Ok(self.records.get(number).map(|record| FakeEvent {
-            of: self.of,
+            recording: self.recording,
             record,
             number,
         }))
@@ -228,7 +228,7 @@ impl Cursor for FakeCursor<'_> {
 
 impl Event for FakeEvent<'_> {
     fn class(&self) -> &EventClass {
-        &self.of.classes[self.record.0]
+        &self.recording.classes[self.record.0]
     }
     fn class_index(&self) -> usize {
         self.record.0
@@ -290,7 +290,7 @@ impl Recording for Fake {
     }
     fn cursor(&self, chunk: &Chunk) -> FakeCursor<'_> {
         FakeCursor {
-            of: self,
+            recording: self,
             records: &self.records[chunk.stream][chunk.number],
             next: 0,
         }

@@ -150,7 +150,10 @@ impl Client {
         let run = Message::Run {
             sql: sql.to_owned(),
             statement,
-            parameters: parameters.iter().map(|of| of.text.clone()).collect(),
+            parameters: parameters
+                .iter()
+                .map(|parameter| parameter.text.clone())
+                .collect(),
         };
         connection.sender.message(&run).await.map_err(gone)?;
         let mut answer = Incoming {

@@ -38,9 +38,9 @@ pub(super) fn add(to: &AtomicU64, count: u64) {
 /// All metrics as text.
 fn page(pool: &Pool) -> String {
     let mut page = String::new();
-    let of = &pool.metrics;
+    let metrics = &pool.metrics;
     let state = pool.state();
-    let seconds = of.query_micros.load(Relaxed) as f64 / 1e6;
+    let seconds = metrics.query_micros.load(Relaxed) as f64 / 1e6;
     let rows: [(&str, &str, &str, f64); 13] = [
         (
             "workers",
@@ -70,13 +70,13 @@ fn page(pool: &Pool) -> String {
             "queries_total",
             "Queries that ended.",
             "counter",
-            of.queries.load(Relaxed) as f64,
+            metrics.queries.load(Relaxed) as f64,
         ),
         (
             "queries_failed_total",
             "Queries that failed.",
             "counter",
-            of.failed_queries.load(Relaxed) as f64,
+            metrics.failed_queries.load(Relaxed) as f64,
         ),
         (
             "query_seconds_total",
@@ -88,31 +88,31 @@ fn page(pool: &Pool) -> String {
             "units_done_total",
             "Units of work that were done.",
             "counter",
-            of.units_done.load(Relaxed) as f64,
+            metrics.units_done.load(Relaxed) as f64,
         ),
         (
             "units_lost_total",
             "Units of work that were lost with a worker or that it could not read, and were given to another one.",
             "counter",
-            of.units_lost.load(Relaxed) as f64,
+            metrics.units_lost.load(Relaxed) as f64,
         ),
         (
             "units_failed_total",
             "Units of work that failed for good.",
             "counter",
-            of.units_failed.load(Relaxed) as f64,
+            metrics.units_failed.load(Relaxed) as f64,
         ),
         (
             "answer_bytes_total",
             "Bytes of answers of workers.",
             "counter",
-            of.answer_bytes.load(Relaxed) as f64,
+            metrics.answer_bytes.load(Relaxed) as f64,
         ),
         (
             "connections_refused_total",
             "Connections without the token, or of another version.",
             "counter",
-            of.refused.load(Relaxed) as f64,
+            metrics.refused.load(Relaxed) as f64,
         ),
         (
             "scheduler_cpu_seconds_total",
@@ -153,7 +153,7 @@ pub(super) async fn serve(listener: TcpListener, pool: Arc<Pool>) {
 
 async fn answer(mut stream: TcpStream, pool: &Pool) -> std::io::Result<()> {
     let mut request = Vec::new();
-    while !request.windows(4).any(|of| of == b"\r\n\r\n") {
+    while !request.windows(4).any(|window| window == b"\r\n\r\n") {
         let mut part = [0; 1024];
         let length = stream.read(&mut part).await?;
         if length == 0 || request.len() + length > LONGEST_REQUEST {

@@ -32,13 +32,16 @@ fn fingerprint(source: &Source) -> Fingerprint {
     let mut found = Fingerprint::default();
     let mut hash = Sha256::new();
     let recordings = [&source.events, &source.samples];
-    for of in recordings.into_iter().flat_map(|of| of.recordings()) {
+    for recording in recordings
+        .into_iter()
+        .flat_map(|opened| opened.recordings())
+    {
         found.recordings += 1;
-        hash.update(of.path().as_os_str().as_encoded_bytes());
+        hash.update(recording.path().as_os_str().as_encoded_bytes());
         hash.update([0]);
-        for stream in 0..of.streams().len() {
+        for stream in 0..recording.streams().len() {
             let (mut chunks, mut bytes) = (0u64, 0u64);
-            for chunk in of.chunks(stream) {
+            for chunk in recording.chunks(stream) {
                 chunks += 1;
                 bytes = bytes.saturating_add(chunk.bytes);
             }

@@ -145,7 +145,7 @@ impl Scheduler {
     async fn serve(self: Arc<Self>, stream: TcpStream) {
         let peer = stream
             .peer_addr()
-            .map_or_else(|_| "?".to_owned(), |of| of.to_string());
+            .map_or_else(|_| "?".to_owned(), |address| address.to_string());
         match accept(stream, &self.secret).await {
             Ok((connection, Role::Worker(name))) => self.pool.employ(connection, &name).await,
             Ok((connection, Role::Client)) => {

@@ -247,7 +247,7 @@ impl Worker {
         let known = {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             let is_it =
-                |of: &Arc<Open>| of.words == task.words && of.fingerprint == task.fingerprint;
+                |open: &Arc<Open>| open.words == task.words && open.fingerprint == task.fingerprint;
             let known = open.iter().position(is_it).and_then(|at| open.remove(at));
             if let Some(known) = &known {
                 open.push_back(Arc::clone(known));
@@ -286,7 +286,7 @@ impl Worker {
         });
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // Two threads may have opened them.
-        open.retain(|of| of.words != task.words);
+        open.retain(|open| open.words != task.words);
         open.push_back(Arc::clone(&opened));
         while open.len() > MOST_OPEN {
             open.pop_front();

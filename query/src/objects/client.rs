@@ -62,7 +62,7 @@ fn is_possible(place: &[u8]) -> bool {
     numbers.filter(|digits| !digits.is_empty()).all(|digits| {
         let number = std::str::from_utf8(digits)
             .ok()
-            .and_then(|of| of.parse::<i64>().ok());
+            .and_then(|value| value.parse::<i64>().ok());
         number.is_some_and(|number| number < i64::MAX)
     })
 }

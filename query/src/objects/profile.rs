@@ -85,7 +85,7 @@ fn read(path: Option<PathBuf>) -> io::Result<String> {
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     match std::fs::metadata(&path) {
-        Ok(of) if of.len() > MOST => Err(named(io::ErrorKind::FileTooLarge.into())),
+        Ok(metadata) if metadata.len() > MOST => Err(named(io::ErrorKind::FileTooLarge.into())),
         Ok(_) => std::fs::read_to_string(&path).map_err(named),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(named(error)),
@@ -111,7 +111,7 @@ fn section(text: &str, name: &str) -> Option<BTreeMap<String, String>> {
         } else if let (true, false, Some((key, value))) = (is_in, is_indented, line.split_once('='))
         {
             let comment = [" #", " ;", "\t#", "\t;"];
-            let end = comment.iter().filter_map(|of| value.find(of)).min();
+            let end = comment.iter().filter_map(|sign| value.find(sign)).min();
             let value = value[..end.unwrap_or(value.len())].trim();
             let values = values.get_or_insert_default();
             values.insert(key.trim().to_ascii_lowercase(), value.to_owned());

@@ -82,9 +82,11 @@ impl ObjectTree {
             Some(parts.join("/"))
         };
         let urls = match self.find(path) {
-            Ok(Node::Object(_)) => vec![location(path).map(|of| self.place.url_of(&of, false))],
+            Ok(Node::Object(_)) => {
+                vec![location(path).map(|location| self.place.url_of(&location, false))]
+            }
             Ok(Node::Directory(_)) if self.place.is_s3() => {
-                vec![location(path).map(|of| self.place.url_of(&of, true))]
+                vec![location(path).map(|location| self.place.url_of(&location, true))]
             }
             // There, it cannot list them itself.
             Ok(Node::Directory(entries)) => entries

@@ -96,14 +96,14 @@ impl Cluster {
         let log = Arc::default();
         self.workers.push(Process::start(&words, &log));
         let expected = self.workers.len() as f64;
-        self.wait_until(|of| of.metric("workers") >= expected);
+        self.wait_until(|cluster| cluster.metric("workers") >= expected);
     }
 
     /// What follows a text in a line of the scheduler's log, once there is one.
     fn wait_for(&self, text: &str) -> String {
         let mut found = None;
-        self.wait_until(|of| {
-            let log = of.log.lock().unwrap();
+        self.wait_until(|cluster| {
+            let log = cluster.log.lock().unwrap();
             found = log
                 .iter()
                 .find_map(|line| Some(line.split_once(text)?.1.to_owned()));
@@ -149,7 +149,7 @@ impl Cluster {
     /// Asks while workers hold their units, ends two of three with SIGKILL, and lets the other go on. Then there are three
     /// again.
     pub(crate) fn answer_with_deaths(&mut self, sql: &str, inputs: &[&str]) -> Vec<String> {
-        self.workers.iter().for_each(|of| of.signal("STOP"));
+        self.workers.iter().for_each(|worker| worker.signal("STOP"));
         let running = self.metric("units_running");
         assert_eq!(running, 0.0, "{}", self.log());
         let rows = std::thread::scope(|scope| {
@@ -157,18 +157,18 @@ impl Cluster {
             let asked = scope.spawn(|| answer(sql, inputs, &cluster.options()));
             // A plan without recordings has no units.
             let begun = Instant::now();
-            cluster.wait_until(|of| {
-                of.metric("units_running") > 0.0
+            cluster.wait_until(|cluster| {
+                cluster.metric("units_running") > 0.0
                     || asked.is_finished()
                     || begun.elapsed().as_secs() > 5
             });
             let (dying, living) = cluster.workers.split_at(2);
-            dying.iter().for_each(|of| of.signal("KILL"));
-            living.iter().for_each(|of| of.signal("CONT"));
+            dying.iter().for_each(|worker| worker.signal("KILL"));
+            living.iter().for_each(|worker| worker.signal("CONT"));
             asked.join().unwrap()
         });
         self.workers.drain(..2);
-        self.wait_until(|of| of.metric("workers") as usize == of.workers.len());
+        self.wait_until(|cluster| cluster.metric("workers") as usize == cluster.workers.len());
         self.add_worker();
         self.add_worker();
         rows
@@ -193,7 +193,7 @@ impl Cluster {
         self.workers[0].signal("STOP");
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| run(&[&self.options(), words].concat()));
-            self.wait_until(|of| of.metric("units_running") > 0.0);
+            self.wait_until(|cluster| cluster.metric("units_running") > 0.0);
             happens();
             self.workers[0].signal("CONT");
             asked.join().unwrap()

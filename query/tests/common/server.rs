@@ -160,8 +160,8 @@ fn serve(mut stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
     if method == "HEAD" {
         return head(200, &usual, bytes.len());
     }
-    let asked = range.strip_prefix("bytes=").and_then(|of| {
-        let (begin, end) = of.split_once('-')?;
+    let asked = range.strip_prefix("bytes=").and_then(|bounds| {
+        let (begin, end) = bounds.split_once('-')?;
         Some(match begin {
             "" => bytes.len().checked_sub(end.parse().ok()?)?..bytes.len(),
             begin => begin.parse().ok()?..(end.parse::<usize>().ok()? + 1).min(bytes.len()),
@@ -208,7 +208,9 @@ fn serve(mut stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
 
 /// A page of a list of objects, as S3 writes it.
 fn list(state: &State, bucket: &str, query: &str) -> String {
-    let prefix = query.split('&').find_map(|of| of.strip_prefix("prefix="));
+    let prefix = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("prefix="));
     let prefix = format!(
         "{}/{}",
         bucket.trim_end_matches('/'),
@@ -273,8 +275,10 @@ fn decoded(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let [first, left @ ..] = rest {
-        let code = left.get(..2).and_then(|of| std::str::from_utf8(of).ok());
-        match code.and_then(|of| u8::from_str_radix(of, 16).ok()) {
+        let code = left
+            .get(..2)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
+        match code.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(byte) if *first == b'%' => {
                 bytes.push(byte);
                 rest = &left[2..];

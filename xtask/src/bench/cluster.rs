@@ -82,11 +82,14 @@ pub(super) fn run(mut args: Args) -> Outcome {
     }
     let mut walls = Vec::new();
     for (workers, costs) in (1..).zip(costs) {
-        let wall = median(costs.iter().map(|of| of.wall).collect());
+        let wall = median(costs.iter().map(|cost| cost.wall).collect());
         let processes = costs[0].cpu.len();
-        let cpu = (0..processes).map(|at| median(costs.iter().map(|of| of.cpu[at]).collect()));
-        let cpu: Vec<f64> = cpu.map(|of| of.as_secs_f64()).collect();
-        let of_workers: Vec<String> = cpu[1..].iter().map(|of| format!("{of:.2}s")).collect();
+        let cpu = (0..processes).map(|at| median(costs.iter().map(|cost| cost.cpu[at]).collect()));
+        let cpu: Vec<f64> = cpu.map(|time| time.as_secs_f64()).collect();
+        let of_workers: Vec<String> = cpu[1..]
+            .iter()
+            .map(|seconds| format!("{seconds:.2}s"))
+            .collect();
         println!(
             "{workers} worker{} {:>9.2}s {:>12.2}s {:>24}",
             if workers == 1 { " " } else { "s" },
@@ -241,7 +244,10 @@ impl Cluster {
 
     /// Processor time of each process so far.
     fn cpu(&self) -> Outcome<Vec<Duration>> {
-        self.processes.iter().map(|of| cpu(of.0.id())).collect()
+        self.processes
+            .iter()
+            .map(|process| cpu(process.0.id()))
+            .collect()
     }
 }
 

@@ -56,20 +56,20 @@ pub(super) fn run(mut args: Args) -> Outcome {
         costs[0].push(sustained(Side::Kymo(&kymo), rounds)?);
         costs[1].push(sustained(Side::Collectd, rounds.div_ceil(10))?);
     }
-    let of = |side: usize, what: fn(&Cost) -> Duration| {
+    let seconds = |side: usize, what: fn(&Cost) -> Duration| {
         median(costs[side].iter().map(what).collect()).as_secs_f64()
     };
     for (side, name) in ["kymo serve", "collectd"].into_iter().enumerate() {
         println!(
             "{name:<12} {:>10.0}/s {:>8.0} ns",
-            1.0 / of(side, |cost| cost.wall),
-            of(side, |cost| cost.cpu) * 1e9,
+            1.0 / seconds(side, |cost| cost.wall),
+            seconds(side, |cost| cost.cpu) * 1e9,
         );
     }
     println!(
         "ratio        {:>10.2}   {:>8.2}",
-        of(1, |cost| cost.wall) / of(0, |cost| cost.wall),
-        of(1, |cost| cost.cpu) / of(0, |cost| cost.cpu)
+        seconds(1, |cost| cost.wall) / seconds(0, |cost| cost.wall),
+        seconds(1, |cost| cost.cpu) / seconds(0, |cost| cost.cpu)
     );
     Ok(())
 }

@@ -74,11 +74,11 @@ pub(super) fn run(mut args: Args) -> Outcome {
 }
 
 fn show(name: &str, costs: &[Vec<Cost>; 2], updates: u64) {
-    let of = |side: usize, what: fn(&Cost) -> Duration| {
+    let seconds = |side: usize, what: fn(&Cost) -> Duration| {
         median(costs[side].iter().map(what).collect()).as_secs_f64() / updates as f64
     };
-    let wall = [of(0, |cost| cost.wall), of(1, |cost| cost.wall)];
-    let cpu = [of(0, |cost| cost.cpu), of(1, |cost| cost.cpu)];
+    let wall = [seconds(0, |cost| cost.wall), seconds(1, |cost| cost.wall)];
+    let cpu = [seconds(0, |cost| cost.cpu), seconds(1, |cost| cost.cpu)];
     println!(
         "{name:<28} {:>10.0}/s {:>10.0}/s {:>7.2} {:>6.0} ns {:>6.0} ns {:>7.2}",
         1.0 / wall[0],

@@ -59,7 +59,7 @@ pub(super) fn states(setting: &Setting) -> Outcome<Vec<Verdict>> {
             sort: Sort::Time,
         };
         let states = States::new(&open(log)?, &Everything, &query, &Options::default())?;
-        let names = states.tracks.iter().map(|of| of.track.name.len());
+        let names = states.tracks.iter().map(|track| track.track.name.len());
         let width = names.max().unwrap_or(0);
         let mut text = String::from("Results sorted by max time in state.\n");
         writeln!(
@@ -67,12 +67,12 @@ pub(super) fn states(setting: &Setting) -> Outcome<Vec<Verdict>> {
             "{:width$}   Mean(us)     Stdev(us)   Total(us)      N",
             "ProcThread"
         )?;
-        for of in &states.tracks {
-            let times = &of.times;
+        for track in &states.tracks {
+            let times = &track.times;
             writeln!(
                 text,
                 "{:width$} {:10.3} +- {:10.3}{:12.3}{:8}",
-                of.track.name,
+                track.track.name,
                 micros(times.mean().unwrap_or(0.0)),
                 micros(times.deviation().unwrap_or(0.0)),
                 micros(times.total() as f64),
@@ -130,16 +130,16 @@ pub(super) fn profiles(setting: &Setting) -> Outcome<Vec<Verdict>> {
             micros(own as f64),
             100.0 * micros(own as f64) / span
         )?;
-        for of in &profile.keys {
-            let drift = of.own.drift();
+        for key in &profile.keys {
+            let drift = key.own.drift();
             let drift = |value: fn(kymo::analysis::Drift) -> f64| micros(drift.map_or(0.0, value));
             let (offset, slope) = (drift(|drift| drift.offset), drift(|drift| drift.slope));
-            let count = of.own.count();
+            let count = key.own.count();
             let total = count as f64 * (offset + slope * ((count as f64 - 1.0) / 2.0));
             writeln!(
                 text,
                 "{count:6} {offset:11.2} {slope:11.2} {total:11.2} {} ",
-                of.key
+                key.key
             )?;
         }
         Ok(sorted(&text))

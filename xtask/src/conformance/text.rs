@@ -59,7 +59,7 @@ pub(super) fn whole_traces(setting: &Setting, version: u32) -> Outcome<Vec<Verdi
     for case in cases(&setting.traces, folder, ".expect")? {
         let name = case.trim_start_matches(folder).trim_end_matches("-mip1");
         let name = match name.split_once("-ctf") {
-            Some((name, of)) if of == version.to_string() => name,
+            Some((name, suffix)) if suffix == version.to_string() => name,
             None => name,
             _ => continue,
         };

@@ -57,8 +57,8 @@ def make(folder, rng):
         out.write(METADATA)
     for track in range(2):
         data = b""
-        for when, of, kind, key, who, value in events:
-            if of != track:
+        for when, number, kind, key, who, value in events:
+            if number != track:
                 continue
             data += struct.pack("<BQ", kind, when)
             if key is not None:
@@ -196,7 +196,7 @@ def check(kymo, folder, events):
     exact = grouped(pairs, lambda pair: (pair[1][0] // step * step, pair[0][4]))
     found = {(row["begin"], row["by"]["who"]): (row["count"], row["total"], row["max"]) for row in series}
     times = lambda pairs: [end[0] - start[0] for start, end in pairs]
-    checks.same("every", found, {key: (len(of), sum(times(of)), max(times(of))) for key, of in exact.items()})
+    checks.same("every", found, {key: (len(own), sum(times(own)), max(times(own))) for key, own in exact.items()})
 
     # States: one at a time, and by key.
     begins = [event for event in events if event[2] == BEGIN]
@@ -211,7 +211,7 @@ def check(kymo, folder, events):
 
     found = calls(events)
     groups = grouped(found, lambda call: (call[0][4],))
-    exact = {by: [(own, enter[0]) for enter, _, own in of] for by, of in groups.items()}
+    exact = {by: [(own, enter[0]) for enter, _, own in group] for by, group in groups.items()}
     report = checks.json("profile", "--enter", "begin", "--exit", "end", "--key", "key", "--by", "who")
     checks.groups("profile", report, exact)
 
@@ -219,16 +219,16 @@ def check(kymo, folder, events):
     report = checks.json("stats", "--by", "name,who")
     name = ["begin", "end", "note"]
     exact = grouped(events, lambda event: (name[event[2]], event[4]))
-    found = {tuple(of["by"].values()): (of["events"], of["begin"], of["end"]) for of in report["groups"]}
-    checks.same("stats", found, {by: (len(of), of[0][0], of[-1][0]) for by, of in exact.items()})
+    found = {tuple(row["by"].values()): (row["events"], row["begin"], row["end"]) for row in report["groups"]}
+    checks.same("stats", found, {by: (len(group), group[0][0], group[-1][0]) for by, group in exact.items()})
 
     valued = [event for event in events if event[5] is not None]
     report = checks.json("values", "--field", "value", "--by", "who", "--outliers", "2.5", "--worst", "100000")
     groups = grouped(valued, lambda event: event[4])
     outliers = []
     for group in report["groups"]:
-        of = groups.pop(group["by"]["who"])
-        values = [event[5] for event in of]
+        own = groups.pop(group["by"]["who"])
+        values = [event[5] for event in own]
         mean = sum(values) / len(values)
         checks.same("count", group["count"], len(values))
         checks.same("min", group["min"], min(values))
@@ -237,15 +237,15 @@ def check(kymo, folder, events):
         assert abs(group["mean"] - mean) <= 1e-9 * scale
         for key, share in [("p1", 0.01), ("p25", 0.25), ("p50", 0.5), ("p95", 0.95), ("p99", 0.99)]:
             checks.same(key, group[key], percentile(values, share), 0.005)
-        checks.same("histogram", sum(of["count"] for of in group["histogram"]), len(values))
+        checks.same("histogram", sum(bar["count"] for bar in group["histogram"]), len(values))
         if len(values) > 1:
             deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
             checks.same("deviation", group["deviation"], deviation, 1e-6)
-            outliers += [event[0] for event in of if abs(event[5] - mean) > 2.5 * deviation]
+            outliers += [event[0] for event in own if abs(event[5] - mean) > 2.5 * deviation]
     checks.same("groups of values", groups, {})
-    checks.same("outliers", sorted(of["time"] for of in report["outliers"]), sorted(outliers))
+    checks.same("outliers", sorted(outlier["time"] for outlier in report["outliers"]), sorted(outliers))
     report = checks.json("values", "--field", "who")
-    found = {of["text"]: of["count"] for of in report["groups"][0]["texts"]}
+    found = {row["text"]: row["count"] for row in report["groups"][0]["texts"]}
     checks.same("texts", found, dict(Counter(event[4] for event in valued)))
     return checks.count
 

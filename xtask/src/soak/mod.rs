@@ -202,8 +202,10 @@ fn counts(daemon: &Daemon, sent: &Sent, was_full: bool, holds: Holds<'_>) -> Out
 /// Compares memory after warm-up, which is four tenths of the time, with that at the end.
 fn grows(memory: &[(Duration, u64)], time: Duration, holds: Holds<'_>) {
     let most = |from: f64, to: f64| {
-        let of = |at: &Duration| at.as_secs_f64() / time.as_secs_f64();
-        let within = memory.iter().filter(|(at, _)| (from..to).contains(&of(at)));
+        let share = |at: &Duration| at.as_secs_f64() / time.as_secs_f64();
+        let within = memory
+            .iter()
+            .filter(|(at, _)| (from..to).contains(&share(at)));
         within.map(|(_, bytes)| *bytes).max().unwrap_or(u64::MAX)
     };
     let (warm, end) = (most(0.40, 0.60), most(0.85, 1.01));

@@ -97,8 +97,8 @@ impl Options {
                     }
                 };
                 if !is_known {
-                    let of = command.as_deref().unwrap_or("kymo");
-                    found.push(format!("`{option}` is not an option of `{of}`"));
+                    let program = command.as_deref().unwrap_or("kymo");
+                    found.push(format!("`{option}` is not an option of `{program}`"));
                 }
             }
         }

@@ -99,7 +99,11 @@ fn open_file(path: &Path, bytes: Bytes, options: &Options) -> OpenedFile {
 fn files_of(tree: &Tree, directory: &Path) -> Vec<PathBuf> {
     let entries = tree.list(directory).unwrap_or_default();
     let files = entries.into_iter().filter(|entry| {
-        entry.kind == EntryKind::File && entry.path.extension().is_some_and(|of| of == "parquet")
+        entry.kind == EntryKind::File
+            && entry
+                .path
+                .extension()
+                .is_some_and(|extension| extension == "parquet")
     });
     files.map(|entry| entry.path).collect()
 }
@@ -177,19 +181,23 @@ fn open_tables(
         }
     }
     let mut packets = packets(tree, root, &all)?;
-    let is_alone = all.iter().filter(|of| of.metadata.is_some()).count() == 1;
+    let is_alone = all
+        .iter()
+        .filter(|description| description.metadata.is_some())
+        .count()
+        == 1;
     let mut opened = Vec::new();
-    for (number, of) in all.iter().enumerate() {
+    for (number, description) in all.iter().enumerate() {
         let path = match is_alone {
             true => root.to_path_buf(),
             false => root.join(number.to_string()),
         };
         let files = files.remove(&number).unwrap_or_default();
         let packets = packets.remove(&number).unwrap_or_default();
-        if of.metadata.is_none() && files.is_empty() {
+        if description.metadata.is_none() && files.is_empty() {
             continue;
         }
-        let trace = guarded(|| put_together(&path, of, &files, packets, options));
+        let trace = guarded(|| put_together(&path, description, &files, packets, options));
         opened.push(match trace {
             Ok(trace) => Ok(AnyRecording::Ctf(trace)),
             Err(problem) => Err(refused(&path, problem)),
@@ -293,7 +301,8 @@ fn packets(tree: &Tree, root: &Path, all: &[Description]) -> Result<Packets, Pro
             let mut before: Option<Arc<str>> = None;
             for row in 0..batch.num_rows() {
                 let path = text(recordings, row).unwrap_or_default();
-                let Some(recording) = all.iter().position(|of| of.path == path) else {
+                let Some(recording) = all.iter().position(|description| description.path == path)
+                else {
                     return Err(of_file(format!("`{path}` is not in `{RECORDINGS}`")));
                 };
                 let fields = text(fields, row).map(|fields| match &before {
@@ -301,7 +310,7 @@ fn packets(tree: &Tree, root: &Path, all: &[Description]) -> Result<Packets, Pro
                     _ => Arc::from(fields),
                 });
                 before = fields.clone().or(before);
-                let stream = number(stream, row).and_then(|of| u32::try_from(of).ok());
+                let stream = number(stream, row).and_then(|number| u32::try_from(number).ok());
                 let of_stream = packets.entry(recording).or_default();
                 let of_stream = of_stream.entry(stream.unwrap_or(u32::MAX)).or_default();
                 of_stream.push_back(PacketRow {
@@ -321,17 +330,17 @@ fn packets(tree: &Tree, root: &Path, all: &[Description]) -> Result<Packets, Pro
 /// Makes a trace of the rows of a recording.
 fn put_together(
     path: &Path,
-    of: &Description,
+    description: &Description,
     files: &[(PathBuf, TableFile)],
     packets: BTreeMap<u32, VecDeque<PacketRow>>,
     options: &Options,
 ) -> Result<Trace, Problem> {
-    let Some(text) = &of.metadata else {
-        return Err(format!("`{}` cannot be a trace in CTF 2", of.path));
+    let Some(text) = &description.metadata else {
+        return Err(format!("`{}` cannot be a trace in CTF 2", description.path));
     };
     let class = metadata::parse(
         text.as_bytes(),
-        &format!("{RECORDINGS}: metadata of `{}`", of.path),
+        &format!("{RECORDINGS}: metadata of `{}`", description.path),
     );
     let class = class.map_err(|error| error.to_string())?.class;
     let mut classes = Vec::with_capacity(files.len());
@@ -374,7 +383,7 @@ fn put_together(
     }
     let model = TraceModel {
         class,
-        streams: of.streams.clone(),
+        streams: description.streams.clone(),
         events: Vec::new(),
     };
     let mut maker = Maker::new(&model, packets).map_err(|error| error.to_string())?;
@@ -398,7 +407,7 @@ fn put_together(
                 .streams
                 .get(stream)
                 .filter(|_| stream < maker.streams());
-            if known.is_none_or(|of| of.stream_class != rows.event().stream_class) {
+            if known.is_none_or(|known| known.stream_class != rows.event().stream_class) {
                 return Err(of_file(format!(
                     "a row is of stream {stream}, which has no such event class"
                 )));

@@ -103,8 +103,8 @@ mod tests {
         let second = vec![(6, at(1, 0)), (7, at(0, 1)), (7, at(0, 3))];
         let taken = taken(&[first, second]);
         for stream in 0..2 {
-            let numbers = taken.iter().filter(|of| of.stream == stream);
-            let numbers: Vec<_> = numbers.map(|of| of.number).collect();
+            let numbers = taken.iter().filter(|packet| packet.stream == stream);
+            let numbers: Vec<_> = numbers.map(|packet| packet.number).collect();
             assert!(numbers.is_sorted(), "{taken:?}");
         }
         assert_eq!(taken.len(), 6);

@@ -60,11 +60,11 @@ impl Head {
         Some((head, bytes.len() - reader.0.len()))
     }
 
-    fn members(&mut self, reader: &mut Reader<'_>, of: i64) -> Option<()> {
+    fn members(&mut self, reader: &mut Reader<'_>, page: i64) -> Option<()> {
         let mut field = 0;
         loop {
             let kind = reader.field(&mut field)?;
-            match (of, field, kind) {
+            match (page, field, kind) {
                 (_, _, kind::STOP) => return Some(()),
                 (_, 1, 4..=6) => self.values = u32::try_from(reader.signed()?).ok()?,
                 (DATA | DICTIONARY, 2, 4..=6) => self.encoding = reader.signed()?,
@@ -278,13 +278,13 @@ impl Pages {
 
     /// Checks the values of a page, and counts its rows by the levels.
     fn check(&mut self, head: &Head, repetitions: &[u8], values: &[u8]) -> Result<Encoding> {
-        let of = self.chunk.descriptor();
+        let descriptor = self.chunk.descriptor();
         let count = u64::from(head.values);
         let encoding = encoding(head.encoding)?;
         let widest = match (encoding, self.chunk.metadata.column_type()) {
             (Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY, Type::BYTE_ARRAY) => self.text,
             (Encoding::DELTA_BYTE_ARRAY, _) => values.len() as u64,
-            (_, Type::FIXED_LEN_BYTE_ARRAY) => u64::try_from(of.type_length()).unwrap_or(0),
+            (_, Type::FIXED_LEN_BYTE_ARRAY) => u64::try_from(descriptor.type_length()).unwrap_or(0),
             _ => 0,
         };
         let lists = match (encoding, self.chunk.metadata.column_type()) {
@@ -296,7 +296,7 @@ impl Pages {
         if !values.is_empty() {
             check_differences(values, count, lists).map_err(wrong)?;
         }
-        match of.max_rep_level() {
+        match descriptor.max_rep_level() {
             0 => self.counter.flat(count),
             most => {
                 let bits = u16::BITS - (most as u16).leading_zeros();
@@ -314,13 +314,13 @@ impl Pages {
 
     fn data(&mut self, head: &Head, body: Bytes) -> Result<Page> {
         let content = self.chunk.content(head, body)?;
-        let of = self.chunk.descriptor();
+        let descriptor = self.chunk.descriptor();
         let mut rest = &content[..];
         let mut repetitions: &[u8] = &[];
         let cut = || wrong("the levels of a page are cut");
         for (most, level_encoding) in [
-            (of.max_rep_level(), head.repetition_encoding),
-            (of.max_def_level(), head.definition_encoding),
+            (descriptor.max_rep_level(), head.repetition_encoding),
+            (descriptor.max_def_level(), head.definition_encoding),
         ] {
             if most == 0 {
                 continue;

@@ -105,12 +105,12 @@ pub(super) fn open(path: &Path, bytes: bytes::Bytes, options: &Options) -> Resul
 
 /// Whether a time may be before 1970.
 fn may_be_early(file: &TableFile, column: usize) -> bool {
-    let least = |of: &Statistics| match of {
-        Statistics::Int64(of) => of.min_opt().copied(),
+    let least = |statistics: &Statistics| match statistics {
+        Statistics::Int64(numbers) => numbers.min_opt().copied(),
         _ => None,
     };
     file.statistics(column)
-        .any(|of| of.and_then(least).is_none_or(|least| least < 0))
+        .any(|statistics| statistics.and_then(least).is_none_or(|least| least < 0))
 }
 
 /// What the rows are called: as the directory of their class, or as the file.
@@ -154,8 +154,14 @@ fn decoded(name: &str) -> String {
 }
 
 /// Adds a field for the values of a column.
-fn add(schema: &mut Schema, parent: FieldId, name: Option<&str>, form: &Form, of: &DataType) {
-    let bits = match of {
+fn add(
+    schema: &mut Schema,
+    parent: FieldId,
+    name: Option<&str>,
+    form: &Form,
+    data_type: &DataType,
+) {
+    let bits = match data_type {
         DataType::UInt8 | DataType::Int8 => 8,
         DataType::UInt16 | DataType::Int16 | DataType::Float16 => 16,
         DataType::UInt32
@@ -181,8 +187,8 @@ fn add(schema: &mut Schema, parent: FieldId, name: Option<&str>, form: &Form, of
         Form::Optional(_) => Kind::Optional,
     };
     let field = schema.push_child(parent, name.map(Arc::from), kind);
-    match (form, of) {
-        (Form::Optional(inner), _) => add(schema, field, None, inner, of),
+    match (form, data_type) {
+        (Form::Optional(inner), _) => add(schema, field, None, inner, data_type),
         (Form::Array(form), DataType::List(item) | DataType::LargeList(item)) => {
             add(schema, field, None, form, item.data_type());
         }

@@ -72,7 +72,9 @@ impl TableFile {
 
     /// How many values of a column are null; `None` if the file does not record it.
     pub(super) fn nulls(&self, column: usize) -> Option<u64> {
-        let mut counts = self.statistics(column).map(|of| of?.null_count_opt());
+        let mut counts = self
+            .statistics(column)
+            .map(|statistics| statistics?.null_count_opt());
         counts.try_fold(0_u64, |sum, count| sum.checked_add(count?))
     }
 
@@ -97,8 +99,8 @@ impl TableFile {
             DataType::Timestamp(TimeUnit::Nanosecond, _) => 1,
             _ => return (0..self.groups()).collect(),
         };
-        let is_outside = |of: Option<&Statistics>| {
-            let Some(Statistics::Int64(bounds)) = of else {
+        let is_outside = |statistics: Option<&Statistics>| {
+            let Some(Statistics::Int64(bounds)) = statistics else {
                 return false;
             };
             // Rows without a time are wanted where others are not.
@@ -112,7 +114,7 @@ impl TableFile {
                 || most.saturating_mul(unit) < window.begin.as_nanos()
         };
         let statistics = self.statistics(time).enumerate();
-        let inside = statistics.filter(|&(_, of)| !is_outside(of));
+        let inside = statistics.filter(|&(_, statistics)| !is_outside(statistics));
         inside.map(|(group, _)| group).collect()
     }
 
@@ -158,7 +160,7 @@ impl Columns {
     /// The columns of a class, which say of which scope they are.
     pub(super) fn new(schema: &Schema, class: &TraceClass, event: EventId) -> Result<Self, String> {
         let stream = class.streams.get(event.stream_class);
-        let Some((stream, of)) =
+        let Some((stream, model)) =
             stream.and_then(|stream| Some((stream, stream.events.get(event.event)?)))
         else {
             return Err(format!(
@@ -170,8 +172,8 @@ impl Columns {
         for scope in SCOPES {
             let is_there = match scope {
                 Scope::CommonContext => stream.common_context.is_some(),
-                Scope::SpecificContext => of.specific_context.is_some(),
-                _ => of.payload.is_some(),
+                Scope::SpecificContext => model.specific_context.is_some(),
+                _ => model.payload.is_some(),
             };
             if !is_there {
                 continue;
@@ -268,7 +270,7 @@ impl Rows {
             },
             Some([stream, packet, of_packet]) => Position {
                 stream: number(stream)
-                    .and_then(|of| u32::try_from(of).ok())
+                    .and_then(|number| u32::try_from(number).ok())
                     .unwrap_or(u32::MAX),
                 packet: number(packet).unwrap_or(0),
                 number: number(of_packet).unwrap_or(0),

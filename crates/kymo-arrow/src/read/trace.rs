@@ -93,12 +93,12 @@ impl Maker {
         let used = Arc::new(AtomicU64::new(0));
         let is_in_packets = !packets.is_empty();
         let mut streams = Vec::with_capacity(model.streams.len());
-        for (number, of) in (0..).zip(&model.streams) {
+        for (number, stream) in (0..).zip(&model.streams) {
             let StreamModel {
                 stream_class,
                 id,
                 name,
-            } = of;
+            } = stream;
             if *stream_class >= model.class.streams.len() {
                 let problem = format!(
                     "stream {number} is of class {stream_class}, which the metadata does not have"
@@ -150,9 +150,9 @@ impl Maker {
         ticks: Option<u64>,
         give: impl FnMut(&mut Encode<'_>) -> Result<(), NotGiven>,
     ) -> Result<(), WriteError> {
-        let of = &mut self.streams[stream];
-        of.go_to(packet)?;
-        let problem = match of.writer.visited(event, ticks, give) {
+        let stream = &mut self.streams[stream];
+        stream.go_to(packet)?;
+        let problem = match stream.writer.visited(event, ticks, give) {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(NotGiven::Missing)) => "a value is missing".to_owned(),
             Ok(Err(NotGiven::Nested)) => {
@@ -181,7 +181,7 @@ impl Maker {
         }
         let place = self.directory.path().join("trace");
         let mut directory = Directory::open_with(&place, options).map_err(io::Error::other)?;
-        let renamed = |of: &Path| path.join(of.file_name().unwrap_or_default());
+        let renamed = |original: &Path| path.join(original.file_name().unwrap_or_default());
         for file in &mut directory.files {
             file.path = Arc::new(renamed(&file.path));
         }

@@ -30,7 +30,7 @@ pub(super) fn run(
     query.filter = filter;
     query.threads = threads(&args.work);
     query.range = match windows.split_first() {
-        Some((first, rest)) if rest.iter().all(|of| of == first) => *first,
+        Some((first, rest)) if rest.iter().all(|other| other == first) => *first,
         Some(_) => {
             let problem = "error: the recordings have different intersections of their streams\n\
                            hint: with `--stream-intersection`, convert each to a directory of its own";
@@ -58,8 +58,8 @@ fn write(args: &Convert, to: To, job: &Job<'_>) -> Result<Outcome, Failure> {
         To::Parquet => whole_directory(&args.output, args.force, |beside| {
             let mut directory = Directory::new(beside, job.query.threads)?;
             let mut take = |table: &_, batch| directory.write(table, batch);
-            tables(&job.timeline, &job.query, &mut take, &mut |of| {
-                job.notices.take(of)
+            tables(&job.timeline, &job.query, &mut take, &mut |batch| {
+                job.notices.take(batch)
             })
             .map_err(|error| job.stop(error))?;
             directory.finish().map_err(|error| job.stop(error))?;
@@ -115,8 +115,8 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn stream(&self, out: &mut dyn Write) -> Result<Outcome, Stop> {
-        write_stream(&self.timeline, &self.query, out, &mut |of| {
-            self.notices.take(of)
+        write_stream(&self.timeline, &self.query, out, &mut |batch| {
+            self.notices.take(batch)
         })
         .map_err(|error| self.stop(error))?;
         self.end()

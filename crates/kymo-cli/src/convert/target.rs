@@ -141,7 +141,7 @@ pub(super) fn refuse_output(args: &Convert, to: To) -> Result<(), Failure> {
 pub(super) fn refuse_found_input(
     args: &Convert,
     to: To,
-    of: &[AnyRecording],
+    recordings: &[AnyRecording],
 ) -> Result<(), Failure> {
     let output = &args.output;
     if is_stdout(output) || is_directory(to) {
@@ -153,7 +153,7 @@ pub(super) fn refuse_found_input(
     let is_it = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == real);
     match args.input.paths.iter().any(is_it) {
         true => Ok(()),
-        false => crate::directory::refuse_inputs(output, of),
+        false => crate::directory::refuse_inputs(output, recordings),
     }
 }
 

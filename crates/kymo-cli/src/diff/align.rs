@@ -74,7 +74,8 @@ pub(super) fn align<T>(
             continue;
         }
         let (in_a, in_b) = (a.fill(WINDOW), b.fill(WINDOW));
-        let hashes = |of: &VecDeque<(u64, T)>| of.iter().map(|(hash, _)| *hash).collect::<Vec<_>>();
+        let hashes =
+            |queue: &VecDeque<(u64, T)>| queue.iter().map(|(hash, _)| *hash).collect::<Vec<_>>();
         let (left, right) = nearest(&hashes(&a.buffer), &hashes(&b.buffer)).unwrap_or((in_a, in_b));
         let at = [a.taken, b.taken];
         let only = [a.take(left), b.take(right)];

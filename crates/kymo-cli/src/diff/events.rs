@@ -86,7 +86,7 @@ impl Sink for Sequence<'_> {
     fn event(
         &mut self,
         message: &Message,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
         warnings: &mut Vec<u8>,
@@ -95,7 +95,7 @@ impl Sink for Sequence<'_> {
             return;
         }
         let begin = out.as_bytes().len();
-        self.json.event(message, of, text, out, warnings);
+        self.json.event(message, recordings, text, out, warnings);
         let line = &out.as_bytes()[begin..];
         // Lone surrogates stand for bytes that are not UTF-8: such a line is compared as it is.
         let mut value = serde_json::from_slice(line)

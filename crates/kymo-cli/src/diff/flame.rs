@@ -50,9 +50,9 @@ pub(super) fn svg(
 fn merged(both: &[Vec<Frame>; 2]) -> Vec<Frame> {
     let mut frames: Vec<Frame> = Vec::new();
     let mut known: HashMap<(Option<usize>, &str), usize> = HashMap::new();
-    for (side, of) in both.iter().enumerate() {
-        let mut places = Vec::with_capacity(of.len());
-        for frame in of {
+    for (side, own) in both.iter().enumerate() {
+        let mut places = Vec::with_capacity(own.len());
+        for frame in own {
             // Callers come before what they call.
             let caller = frame.caller.and_then(|caller| places.get(caller).copied());
             let place = *known
@@ -101,7 +101,7 @@ mod tests {
         ];
         let found: Vec<_> = merged(&[first, second])
             .into_iter()
-            .map(|of| (of.caller, of.name, of.own, of.compared))
+            .map(|frame| (frame.caller, frame.name, frame.own, frame.compared))
             .collect();
         let expected = [
             (None, "main", 3, [1, 2]),

@@ -50,7 +50,7 @@ impl Limit {
             )
         };
         let (figure, rest) = source.split_once('(').ok_or_else(form)?;
-        let (of, rest) = rest.rsplit_once(')').ok_or_else(form)?;
+        let (measured, rest) = rest.rsplit_once(')').ok_or_else(form)?;
         let figure = match figure.trim() {
             "count" => Figure::Count,
             "rate" => Figure::Rate,
@@ -64,13 +64,13 @@ impl Limit {
             "p99" => Figure::Percentile(990),
             _ => return Err(form()),
         };
-        let (kind, group) = match of.strip_prefix("values.") {
+        let (kind, group) = match measured.strip_prefix("values.") {
             Some(field) => {
                 let (field, group) = field.split_once('.').unwrap_or((field, "*"));
                 (format!("values.{field}"), group)
             }
             None => {
-                let (kind, group) = of.split_once('.').unwrap_or((of, "*"));
+                let (kind, group) = measured.split_once('.').unwrap_or((measured, "*"));
                 (kind.to_string(), group)
             }
         };

@@ -89,9 +89,9 @@ pub(crate) fn run(args: &Diff, terminal: &Terminal) -> Result<Outcome, Failure> 
 fn source(args: &Diff, path: &Path, terminal: &Terminal) -> Result<Source, Failure> {
     let mut selection = args.selection.clone();
     let mut path = path.to_path_buf();
-    if let Some((of, range)) = split_range(&path) {
+    if let Some((file, range)) = split_range(&path) {
         let (begin, end) = range.map_err(|error| Failure::Usage(format!("error: {error}")))?;
-        path = of;
+        path = file;
         selection.timerange = None;
         selection.begin = Some(begin);
         selection.end = Some(end);
@@ -115,10 +115,10 @@ fn split_range(path: &Path) -> Option<(PathBuf, Range)> {
     if path.exists() {
         return None;
     }
-    let (of, range) = path.to_str()?.rsplit_once('@')?;
+    let (file, range) = path.to_str()?.rsplit_once('@')?;
     let (begin, end) = range.split_once("..")?;
     let range = begin.parse().and_then(|begin| Ok((begin, end.parse()?)));
-    Some((PathBuf::from(of), range))
+    Some((PathBuf::from(file), range))
 }
 
 fn measure(args: &Diff, source: &Source, terminal: &Terminal) -> Result<(Side, Coverage), Failure> {
@@ -293,7 +293,7 @@ fn row(change: &Change, sides: [&Side; 2]) -> Vec<String> {
             share(a.percentile(990), b.percentile(990)),
         ),
         (Some(Measured::Events(a)), Some(Measured::Events(b))) => {
-            let rate = |of: u64, side: &Side| of as f64 / side.seconds().max(1e-9);
+            let rate = |count: u64, side: &Side| count as f64 / side.seconds().max(1e-9);
             (
                 share(rate(a.count(), sides[0]), rate(b.count(), sides[1])),
                 String::new(),

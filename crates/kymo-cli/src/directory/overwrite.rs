@@ -28,7 +28,7 @@ pub(super) fn only_tables(path: &Path) -> bool {
             .and_then(|name| name.strip_suffix(".parquet"));
         // Tables that go on in further files have two numbers: `part-0-1.parquet`.
         let is_number =
-            part.is_some_and(|part| part.split('-').all(|of| of.parse::<u64>().is_ok()));
+            part.is_some_and(|part| part.split('-').all(|number| number.parse::<u64>().is_ok()));
         is_number && entry.file_type().is_ok_and(|kind| kind.is_file())
     };
     let is_table = |entry: &DirEntry| {
@@ -140,9 +140,9 @@ impl Parts {
         let Some(name) = name.to_str() else {
             return false;
         };
-        let numbered = name.rsplit_once('_').is_some_and(|(of, number)| {
+        let numbered = name.rsplit_once('_').is_some_and(|(stem, number)| {
             let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
-            is_number && !of.is_empty() && !of.starts_with('.')
+            is_number && !stem.is_empty() && !stem.starts_with('.')
         });
         numbered || name == "stream" || self.classes.contains(name)
     }

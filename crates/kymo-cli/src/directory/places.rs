@@ -18,7 +18,7 @@ const UNNAMED: &str = "trace";
 pub(crate) fn places(recordings: &[AnyRecording]) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = recordings
         .iter()
-        .map(|of| kymo_io::absolute(of.path()))
+        .map(|recording| kymo_io::absolute(recording.path()))
         .collect();
     apart(&below_common(&paths))
 }

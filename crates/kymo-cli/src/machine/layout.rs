@@ -39,13 +39,13 @@ pub(super) fn run(args: &Args, terminal: &Terminal) -> Result<Outcome, Failure> 
     };
     let mut out = Line::new();
     for description in &structs {
-        let of = description.name.as_ref();
+        let type_name = description.name.as_ref();
         let layout = Layout::of(description, args.machine)
-            .map_err(|error| unreadable(format!("{name}: `{of}`: {error}")))?;
+            .map_err(|error| unreadable(format!("{name}: `{type_name}`: {error}")))?;
         let bytes = match &values {
             Some(_) if layout.size > LARGEST_STRUCT => {
                 let size = layout.size;
-                let error = format!("{name}: `{of}` has {size} bytes: too many to be shown");
+                let error = format!("{name}: `{type_name}` has {size} bytes: too many to be shown");
                 return Err(unreadable(error));
             }
             Some(values) => Some(

@@ -192,14 +192,17 @@ impl Reception<'_> {
                 return self.interrupted(socket);
             }
             let now = begun.elapsed();
-            let deadlines = self.sessions.values().map(|of| of.receiver.deadline());
+            let deadlines = self
+                .sessions
+                .values()
+                .map(|session| session.receiver.deadline());
             let deadline = deadlines.flatten().min().unwrap_or(now + NAP);
             let wait = patience(deadline.saturating_sub(now));
             if waits != Some(wait) {
                 socket.set_read_timeout(Some(wait)).map_err(failed)?;
                 waits = Some(wait);
             }
-            let of = match socket.recv_from(&mut buffer) {
+            let received = match socket.recv_from(&mut buffer) {
                 Ok((length, from)) => {
                     let now = begun.elapsed();
                     Some(self.datagram(now, from, &buffer[..length])?)
@@ -208,11 +211,11 @@ impl Reception<'_> {
                 Err(error) => return Err(failed(error)),
             };
             let now = begun.elapsed();
-            let is_all = of.is_none() || now.saturating_sub(self.polled) >= POLL;
+            let is_all = received.is_none() || now.saturating_sub(self.polled) >= POLL;
             if is_all {
                 self.polled = now;
             }
-            let only = of.flatten().filter(|_| !is_all);
+            let only = received.flatten().filter(|_| !is_all);
             self.make_room();
             for (number, session) in &mut self.sessions {
                 if is_all || only == Some(*number) {
@@ -221,7 +224,7 @@ impl Reception<'_> {
                     session.reply(socket);
                 }
             }
-            if of.is_none() || now.saturating_sub(self.flushed) >= FLUSH {
+            if received.is_none() || now.saturating_sub(self.flushed) >= FLUSH {
                 self.store.flush()?;
                 for session in self.sessions.values_mut() {
                     session.store.flush()?;
@@ -338,7 +341,11 @@ impl Reception<'_> {
             }
             Ok(_) => {}
         }
-        let taken = |place: &PathBuf| self.sessions.values().any(|of| of.directory() == *place);
+        let taken = |place: &PathBuf| {
+            self.sessions
+                .values()
+                .any(|session| session.directory() == *place)
+        };
         let is_empty = |place: &PathBuf| {
             args.senders == 1
                 || std::fs::read_dir(place).map_or(true, |mut entries| entries.next().is_none())

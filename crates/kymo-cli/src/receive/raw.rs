@@ -175,7 +175,7 @@ impl Source {
         if self.seen.contains(&(number, hash)) {
             return Acquaintance::Same;
         }
-        let is_other = self.seen.iter().any(|&(of, _)| of == number);
+        let is_other = self.seen.iter().any(|&(seen, _)| seen == number);
         if self.seen.len() >= REMEMBERED {
             self.seen.pop_front();
         }

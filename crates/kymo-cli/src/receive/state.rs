@@ -42,15 +42,15 @@ pub(super) struct StreamState {
 impl State {
     /// Writes it to a directory; it replaces the one before as a whole.
     pub(super) fn write(&self, directory: &Path) -> io::Result<()> {
-        let streams = self.streams.iter().map(|of| {
+        let streams = self.streams.iter().map(|stream| {
             json!({
-                "stream": of.stream,
-                "name": of.name,
-                "metadata": of.is_metadata,
-                "file": of.has_file,
-                "next": of.next,
-                "bytes": of.bytes,
-                "lost": of.lost,
+                "stream": stream.stream,
+                "name": stream.name,
+                "metadata": stream.is_metadata,
+                "file": stream.has_file,
+                "next": stream.next,
+                "bytes": stream.bytes,
+                "lost": stream.lost,
             })
         });
         let state = json!({

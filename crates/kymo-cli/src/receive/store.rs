@@ -90,12 +90,12 @@ impl Store {
 
     /// Goes on with files as an earlier run has left them: what they have beyond the state comes again.
     pub(super) fn resume(&mut self, state: &State) -> Result<(), Failure> {
-        for of in &state.streams {
-            let name = match &of.name {
+        for known in &state.streams {
+            let name = match &known.name {
                 Some(name) => safe(name).filter(|name| !self.names.contains(name)),
-                None => Some(Self::unnamed(of.stream)),
+                None => Some(Self::unnamed(known.stream)),
             };
-            let shown = of.name.clone().unwrap_or_default();
+            let shown = known.name.clone().unwrap_or_default();
             let cannot = |why: &str| {
                 let directory = self.directory.display();
                 Failure::Usage(format!(
@@ -104,34 +104,35 @@ impl Store {
             };
             let name = name.ok_or_else(|| cannot("is not a name that `kymo receive` gives"))?;
             let path = self.directory.join(&name);
-            if of.has_file {
+            if known.has_file {
                 let there = fs::symlink_metadata(&path).ok();
                 let length = there.filter(fs::Metadata::is_file).map(|there| there.len());
                 match length {
-                    Some(length) if length >= of.bytes => {}
+                    Some(length) if length >= known.bytes => {}
                     Some(_) => return Err(cannot("is shorter than it was")),
                     None => return Err(cannot("is not a file that is there")),
                 }
                 let file = OpenOptions::new().write(true).open(&path);
-                file.and_then(|file| file.set_len(of.bytes))
+                file.and_then(|file| file.set_len(known.bytes))
                     .map_err(|error| Failure::Output(at(&path, &error)))?;
             }
-            if of.name.is_some() {
+            if known.name.is_some() {
                 // Streams without packets were empty files at the end.
                 let there = fs::symlink_metadata(&path).ok();
-                if !of.has_file && there.is_some_and(|there| there.is_file() && there.len() == 0) {
+                if !known.has_file && there.is_some_and(|there| there.is_file() && there.len() == 0)
+                {
                     fs::remove_file(&path).map_err(|error| Failure::Output(at(&path, &error)))?;
                 }
                 self.names.insert(name.clone());
             }
             let stream = Stream {
-                name: of.name.is_some().then_some(name),
-                has_file: of.has_file,
-                next: of.next,
-                bytes: of.bytes,
-                lost: of.lost.clone(),
+                name: known.name.is_some().then_some(name),
+                has_file: known.has_file,
+                next: known.next,
+                bytes: known.bytes,
+                lost: known.lost.clone(),
             };
-            self.streams.insert(of.stream, stream);
+            self.streams.insert(known.stream, stream);
         }
         Ok(())
     }

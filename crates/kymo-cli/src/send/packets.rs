@@ -164,12 +164,12 @@ impl<'t> Plan<'t> {
         for stream in 0..trace.streams().len() {
             for (packet, chunk) in trace.packets(stream).zip(trace.chunks(stream)) {
                 let file = packet.file as usize;
-                let (Some(pieces), Some(of)) = (of_files.get_mut(file), files.get(file)) else {
+                let (Some(pieces), Some(source)) = (of_files.get_mut(file), files.get(file)) else {
                     continue;
                 };
                 let begin = usize::try_from(packet.offset).unwrap_or(usize::MAX);
                 let size = usize::try_from(packet.total_bits / 8).unwrap_or(usize::MAX);
-                let end = begin.saturating_add(size).min(of.bytes.len());
+                let end = begin.saturating_add(size).min(source.bytes.len());
                 let time = chunk.begin_time.map_or(i64::MIN, |time| time.as_nanos());
                 pieces.push(Piece {
                     time,

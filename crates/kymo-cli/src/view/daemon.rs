@@ -38,8 +38,12 @@ impl Daemon {
 
     /// Takes what is shown from now on.
     pub(super) fn show(&mut self, recordings: &[AnyRecording]) {
-        let databases = recordings.iter().filter(|of| of.format().name == "rrd");
-        self.databases = databases.map(|of| of.path().to_path_buf()).collect();
+        let databases = recordings
+            .iter()
+            .filter(|recording| recording.format().name == "rrd");
+        self.databases = databases
+            .map(|database| database.path().to_path_buf())
+            .collect();
         if self.databases.len() > MOST_DATABASES {
             let message = format!(
                 "the daemon is asked to write {MOST_DATABASES} of {} databases; the others are shown as they are written",

@@ -365,9 +365,9 @@ fn parse_list(body: &[u8]) -> io::Result<BTreeMap<String, u64>> {
     };
     let answer: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
     let list = answer["databases"].as_array().ok_or_else(wrong)?;
-    let databases = list.iter().map(|of| {
-        let name = of["path"].as_str().filter(|name| is_plain(name));
-        let version = of["version"]
+    let databases = list.iter().map(|database| {
+        let name = database["path"].as_str().filter(|name| is_plain(name));
+        let version = database["version"]
             .as_str()
             .and_then(|text| u64::from_str_radix(text, 16).ok());
         name.map(str::to_owned).zip(version).ok_or_else(wrong)
@@ -400,7 +400,7 @@ impl RemoteTree for RemoteServer {
             return Ok(EntryKind::File);
         }
         let mut all = known.databases.keys();
-        match all.any(|of| below_of(of, &name).is_some()) {
+        match all.any(|path| below_of(path, &name).is_some()) {
             true => Ok(EntryKind::Directory),
             false if name.is_empty() => Ok(EntryKind::Directory),
             // Of what is not found, it would be said that it is a URL.
@@ -439,7 +439,7 @@ impl RemoteTree for RemoteServer {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sent) = last
             .as_ref()
-            .filter(|of| of.name == name && of.version == version)
+            .filter(|sent| sent.name == name && sent.version == version)
         {
             return Ok(Arc::clone(&sent.bytes) as SharedSource);
         }
@@ -482,7 +482,7 @@ mod tests {
         let names = server.list(&path("/a")).unwrap();
         let names: Vec<_> = names
             .iter()
-            .map(|of| (of.path.to_str().unwrap(), of.kind))
+            .map(|entry| (entry.path.to_str().unwrap(), entry.kind))
             .collect();
         let expected = [
             ("http://tree:1/a/b.rrd", EntryKind::File),

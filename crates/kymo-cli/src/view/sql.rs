@@ -70,7 +70,9 @@ fn answer(words: &[OsString], text: &str, stop: &AtomicBool) -> Result<SqlRows, 
     let messages = running.0.stderr.take();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            let lines = output.into_iter().flat_map(|of| BufReader::new(of).lines());
+            let lines = output
+                .into_iter()
+                .flat_map(|output| BufReader::new(output).lines());
             for line in lines.map_while(Result::ok) {
                 if sender.send(line).is_err() {
                     break;

@@ -34,7 +34,7 @@ impl Words {
         let matches = program.try_get_matches_from(words).ok();
         let matches = matches
             .as_ref()
-            .and_then(|of| of.subcommand_matches("view"));
+            .and_then(|matches| matches.subcommand_matches("view"));
         let Some(matches) = matches else {
             return Self::default();
         };

@@ -243,19 +243,19 @@ impl Kernel {
     /// Brings a thread to a state, as the trace records it.
     fn enter(&mut self, thread: usize, state: State) {
         let now = self.now;
-        let of = &mut self.threads[thread];
-        if of.is_known {
+        let entered = &mut self.threads[thread];
+        if entered.is_known {
             let tid = FIRST_TID + thread as u64;
-            let key = (tid.to_string(), of.state.name().to_string());
+            let key = (tid.to_string(), entered.state.name().to_string());
             self.truth
                 .states
                 .entry(key)
                 .or_default()
-                .add(now - of.since);
+                .add(now - entered.since);
             let timeline = self.truth.timeline.entry(tid).or_default();
-            timeline.push((of.since, now, of.state.name()));
+            timeline.push((entered.since, now, entered.state.name()));
         }
-        (of.state, of.since, of.is_known) = (state, now, true);
+        (entered.state, entered.since, entered.is_known) = (state, now, true);
     }
 
     fn switch(&mut self, cpu: usize, next: Option<usize>, prev_state: i64) {
@@ -387,8 +387,8 @@ impl Kernel {
                 self.write(cpu, "irq_handler_exit", |fields| {
                     fields.sint(irq as i64).sint(1);
                 });
-                let of = self.truth.irqs.entry(irq.to_string()).or_default();
-                of.add(self.now - begin);
+                let times = self.truth.irqs.entry(irq.to_string()).or_default();
+                times.add(self.now - begin);
             }
         }
     }

@@ -11,16 +11,16 @@ use crate::Value;
 /// Walks the lists or the messages of a chunk.
 #[derive(Debug)]
 pub struct SampleCursor<'a> {
-    of: &'a Recording,
+    recording: &'a Recording,
     stream: usize,
     first: usize,
     rest: Range<usize>,
 }
 
 impl<'a> SampleCursor<'a> {
-    pub(super) fn new(of: &'a Recording, stream: usize, range: Range<usize>) -> Self {
+    pub(super) fn new(recording: &'a Recording, stream: usize, range: Range<usize>) -> Self {
         Self {
-            of,
+            recording,
             stream,
             first: range.start,
             rest: range,
@@ -35,7 +35,7 @@ impl<'c> Cursor for SampleCursor<'c> {
         Self: 'a;
 
     fn next_event(&mut self) -> Result<Option<SampleEvent<'c>>, Fault> {
-        let content = &self.of.content;
+        let content = &self.recording.content;
         let Some(number) = self.rest.next() else {
             return Ok(None);
         };
@@ -44,11 +44,11 @@ impl<'c> Cursor for SampleCursor<'c> {
             _ => content.messages.get(number).map(Entry::Message),
         };
         let begin = self
-            .of
+            .recording
             .place(self.stream, self.first)
             .map_or(0, |place| place.1);
         Ok(entry.map(|entry| SampleEvent {
-            of: self.of,
+            recording: self.recording,
             entry,
             number: (number - self.first) as u64,
             begin,
@@ -65,7 +65,7 @@ enum Entry<'a> {
 /// A list of values or a message as an event.
 #[derive(Debug)]
 pub struct SampleEvent<'a> {
-    of: &'a Recording,
+    recording: &'a Recording,
     entry: Entry<'a>,
     number: u64,
     /// The position at which the chunk begins.
@@ -83,7 +83,7 @@ impl SampleEvent<'_> {
 
 impl Event for SampleEvent<'_> {
     fn class(&self) -> &EventClass {
-        &self.of.classes[self.class_index()]
+        &self.recording.classes[self.class_index()]
     }
 
     fn class_index(&self) -> usize {
@@ -94,7 +94,7 @@ impl Event for SampleEvent<'_> {
     }
 
     fn timestamp(&self) -> Option<Timestamp> {
-        self.of.timestamp(self.time())
+        self.recording.timestamp(self.time())
     }
 
     fn ticks(&self) -> Option<u64> {
@@ -129,7 +129,7 @@ impl Event for SampleEvent<'_> {
 
 impl SampleEvent<'_> {
     fn visit_list<V: Visitor>(&self, list: &List, bit: u64, visitor: &mut V) {
-        let content = &self.of.content;
+        let content = &self.recording.content;
         uint(list_field::TIME, list.time.ticks(), bit, visitor);
         uint(list_field::INTERVAL, list.interval.ticks(), bit, visitor);
         let id = content.id(list.names).canonical();
@@ -158,7 +158,7 @@ impl SampleEvent<'_> {
     }
 
     fn visit_message<V: Visitor>(&self, message: &Message, bit: u64, visitor: &mut V) {
-        let content = &self.of.content;
+        let content = &self.recording.content;
         uint(message_field::TIME, message.time.ticks(), bit, visitor);
         text(
             message_field::SEVERITY,

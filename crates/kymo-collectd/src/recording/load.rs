@@ -106,7 +106,7 @@ impl Loader {
         let number = self.datagrams;
         self.datagrams += 1;
         // A file that has more of them does not fit into any memory.
-        let of = u32::try_from(self.first + number).unwrap_or(u32::MAX);
+        let track = u32::try_from(self.first + number).unwrap_or(u32::MAX);
         // The decoder lends its items while the loader takes them.
         let decoder = std::mem::take(&mut self.decoder);
         decoder.decode(datagram.payload, &mut (), &mut |item| match item {
@@ -118,7 +118,7 @@ impl Loader {
                     interval: list.interval,
                     names: self.names(&list.id),
                     security: list.security,
-                    datagram: of,
+                    datagram: track,
                     count: list.values.len() as u16,
                     first,
                     position: 0,
@@ -133,7 +133,7 @@ impl Loader {
                     names: self.names(&notification.id),
                     text: self.text(notification.message),
                     security: received.security,
-                    datagram: of,
+                    datagram: track,
                     position: 0,
                 };
                 self.content.messages.push(message);

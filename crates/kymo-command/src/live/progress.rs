@@ -119,7 +119,7 @@ impl Resume {
     pub fn positions(&self) -> BTreeMap<StreamName, Position> {
         let streams = self.streams.iter();
         streams
-            .map(|(name, of)| (name.clone(), of.position))
+            .map(|(name, stream)| (name.clone(), stream.position))
             .collect()
     }
 
@@ -151,8 +151,8 @@ impl Shown {
     /// The stream that a file of a trace is.
     fn name(statuses: &[Status], path: &Path) -> Option<StreamName> {
         let mut streams = statuses.iter().flat_map(|status| &status.streams);
-        let found = streams.find(|of| of.file.path == path);
-        found.map(|of| of.name.clone())
+        let found = streams.find(|stream| stream.file.path == path);
+        found.map(|stream| stream.name.clone())
     }
 
     /// Where the streams of recordings begin that were shown before.
@@ -204,7 +204,7 @@ impl Shown {
                 {
                     let shown = self.resume.streams.entry(name).or_default();
                     let chunk = last.and_then(|last| trace.chunk(stream, last));
-                    if let Some((begin, end)) = chunk.and_then(|of| of.begin.zip(of.end)) {
+                    if let Some((begin, end)) = chunk.and_then(|chunk| chunk.begin.zip(chunk.end)) {
                         shown.position = Position { begin, end };
                     }
                     if next != RowPlace::default() {

@@ -84,7 +84,7 @@ impl Recording {
         let classes = classes
             .map(|(number, kind)| event_class(number, kind, &bytes))
             .collect();
-        let mut of = Self {
+        let mut recording = Self {
             path: path.to_path_buf(),
             name: kymo_io::stem(path),
             watch: Watch::new(path, &bytes),
@@ -105,27 +105,27 @@ impl Recording {
             classes,
             faults: Vec::new(),
         };
-        let early = of.scan();
+        let early = recording.scan();
         if early > 0 {
-            of.early = early;
-            of.parts.clear();
-            of.faults.clear();
+            recording.early = early;
+            recording.parts.clear();
+            recording.faults.clear();
             // The beginning is not before 1970, so subtracting this many nanoseconds never overflows.
-            of.set_offset(of.place.offset_nanos.saturating_sub_unsigned(early));
-            of.scan();
+            recording.set_offset(recording.place.offset_nanos.saturating_sub_unsigned(early));
+            recording.scan();
         }
-        for Error { offset, message } in of.log.passed_over.clone() {
-            of.find(FaultCode::LengthLimit, offset, message);
+        for Error { offset, message } in recording.log.passed_over.clone() {
+            recording.find(FaultCode::LengthLimit, offset, message);
         }
-        let nanos = of.log.begin.unix_nanos();
+        let nanos = recording.log.begin.unix_nanos();
         if i64::try_from(nanos).is_err() {
             let message = format!(
                 "recording began {nanos} ns after 1970, which is later than 63 bits can hold: the \
                  times of its events are wrong"
             );
-            of.find(FaultCode::TimeRange, BEGIN_AT, message);
+            recording.find(FaultCode::TimeRange, BEGIN_AT, message);
         }
-        Ok(of)
+        Ok(recording)
     }
 
     fn set_offset(&mut self, nanos: i64) {
@@ -298,9 +298,9 @@ impl Recording {
     /// The same file with other bytes, with the times shifted as before.
     fn again(&self, bytes: Bytes) -> Result<Self, RefreshError> {
         let error = |error: &dyn std::fmt::Display| RefreshError::new(&self.path, &error);
-        let mut of = Self::new(&self.path, bytes).map_err(|it| error(&it))?;
-        kymo_model::Recording::shift(&mut of, self.shifted).map_err(|it| error(&it))?;
-        Ok(of)
+        let mut again = Self::new(&self.path, bytes).map_err(|it| error(&it))?;
+        kymo_model::Recording::shift(&mut again, self.shifted).map_err(|it| error(&it))?;
+        Ok(again)
     }
 
     /// What has changed since `known` events were known.
@@ -330,12 +330,17 @@ impl Recording {
     /// Whether its first events are those of another one. The bytes of the other can be looked at only where
     /// they are what they were.
     fn begins_as(&self, other: &Self, with_bytes: bool) -> bool {
-        let ends = |of: &Self| (of.log.begin, of.parts.first().map(|part| part.begin));
+        let ends = |recording: &Self| {
+            (
+                recording.log.begin,
+                recording.parts.first().map(|part| part.begin),
+            )
+        };
         if self.events() < other.events() || (other.events() > 0 && ends(self) != ends(other)) {
             return false;
         }
-        let whole = |of: &Self, count: usize| -> Vec<_> {
-            let parts = of.parts.iter().take(count);
+        let whole = |recording: &Self, count: usize| -> Vec<_> {
+            let parts = recording.parts.iter().take(count);
             parts.map(|part| (part.events, part.end)).collect()
         };
         let count = other.parts.len().saturating_sub(1);
@@ -344,7 +349,7 @@ impl Recording {
         {
             return false;
         }
-        let events = |of: &Self| of.log.offset..of.end;
+        let events = |recording: &Self| recording.log.offset..recording.end;
         !with_bytes
             || self
                 .bytes
@@ -512,7 +517,7 @@ impl kymo_model::Recording for Recording {
     fn cursor(&self, chunk: &Chunk) -> ElogCursor<'_> {
         let part = self.parts[chunk.number];
         ElogCursor {
-            of: self,
+            recording: self,
             begin: part.offset,
             next: part.offset,
             number: 0,

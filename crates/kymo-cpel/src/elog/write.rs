@@ -198,14 +198,14 @@ impl Builder {
         values: &[Value<'_>],
     ) -> Result<(), Error> {
         let wrong = || Error::Values { kind: kind.into() };
-        let of = self.kinds.get(usize::from(kind)).ok_or_else(wrong)?;
-        if values.len() != of.arguments.len() || usize::from(track) >= self.track_count {
+        let known = self.kinds.get(usize::from(kind)).ok_or_else(wrong)?;
+        if values.len() != known.arguments.len() || usize::from(track) >= self.track_count {
             return Err(wrong());
         }
         let at = self.data.len();
         self.data.extend(kind.to_be_bytes());
         self.data.extend(track.to_be_bytes());
-        for (argument, &one) in of.arguments.iter().zip(values) {
+        for (argument, &one) in known.arguments.iter().zip(values) {
             if !value(*argument, one, &mut self.data) {
                 self.data.truncate(at);
                 return Err(wrong());

@@ -59,10 +59,10 @@ mod tests {
 
     #[test]
     fn numbers() {
-        let of = |json: &str| number(&mut Reader::new(json.as_bytes())).ok();
-        assert_eq!(of(" 18446744073709551615,"), Some(u64::MAX));
+        let parsed = |json: &str| number(&mut Reader::new(json.as_bytes())).ok();
+        assert_eq!(parsed(" 18446744073709551615,"), Some(u64::MAX));
         for json in ["-1", "+1", "1.5", "1e3", "18446744073709551616", "", "null"] {
-            assert_eq!(of(json), None, "{json}");
+            assert_eq!(parsed(json), None, "{json}");
         }
         let wrong = word(&mut Reader::new(b" 4294967296")).unwrap_err();
         assert_eq!(wrong.at, 1);

@@ -230,12 +230,12 @@ impl Making {
     fn line(&mut self, line: &[u8]) -> Result<(), Wrong> {
         let mut reported = Reported::read(line)?;
         let recording = reported.recording.take().unwrap_or_default();
-        let of = self.recording.get_or_insert_with(|| recording.clone());
-        if *of != recording {
+        let first = self.recording.get_or_insert_with(|| recording.clone());
+        if *first != recording {
             return wrong(format!(
                 "a line of `{}` among those of `{}`: a log can be made of the lines of one CPEL file",
                 recording.escape_ascii(),
-                of.escape_ascii()
+                first.escape_ascii()
             ));
         }
         match (reported.cpel.as_deref(), self.header) {
@@ -310,9 +310,9 @@ impl Making {
         let Some(code) = reported.code.or_else(|| u32::try_from(class).ok()) else {
             return wrong("expected `code` beside so large an `event_class`");
         };
-        let of = usize::try_from(section).ok();
-        let of = of.and_then(|section| self.sections.get_mut(section));
-        let Some(Content::Events { entries, .. }) = of.map(|of| &mut of.content) else {
+        let number = usize::try_from(section).ok();
+        let known = number.and_then(|section| self.sections.get_mut(section));
+        let Some(Content::Events { entries, .. }) = known.map(|known| &mut known.content) else {
             return wrong(format!("section {section} does not hold events"));
         };
         if entries.len() == MOST_EVENTS {

@@ -47,7 +47,7 @@ impl<'a> LogCursor<'a> {
         let begin = self.next;
         let mut room = [Wanted::default(); ROOM];
         let mut left = most;
-        let is_visited = |of: &Interest| of.is_wanted && of.is_visited;
+        let is_visited = |interest: &Interest| interest.is_wanted && interest.is_visited;
         // In the order of the file and without a look at times and fields, codes are all that has to be looked at.
         let is_simple = self.log.order.is_none()
             && query.numbers == (0..u64::MAX)
@@ -211,16 +211,18 @@ impl<'a> LogCursor<'a> {
     /// Appends events to a block.
     fn append(&self, wanted: &[Wanted], block: &mut EventBlock) {
         let place = self.log.place;
-        let nanos = |of: &Wanted| match place.timestamp(of.ticks) {
+        let nanos = |wanted: &Wanted| match place.timestamp(wanted.ticks) {
             Some(time) => time.as_nanos(),
             None => EventBlock::NO_TIME,
         };
-        block.ticks.extend(wanted.iter().map(|of| of.ticks));
+        block.ticks.extend(wanted.iter().map(|wanted| wanted.ticks));
         block.times.extend(wanted.iter().map(nanos));
-        block.classes.extend(wanted.iter().map(|of| of.class));
-        let number = |of: &Wanted| u64::from(of.number);
+        block
+            .classes
+            .extend(wanted.iter().map(|wanted| wanted.class));
+        let number = |wanted: &Wanted| u64::from(wanted.number);
         block.numbers.extend(wanted.iter().map(number));
-        let base = |of: &Wanted| of.position as usize * ENTRY_SIZE;
+        let base = |wanted: &Wanted| wanted.position as usize * ENTRY_SIZE;
         block.bases.extend(wanted.iter().map(base));
     }
 
@@ -281,18 +283,18 @@ mod tests {
             }
             let mut bytes = Vec::new();
             log.write(&mut bytes).unwrap();
-            let of = Recording::new(Path::new("x"), bytes.into(), &Default::default()).unwrap();
-            let Some(chunk) = of.chunk(0, 0) else {
+            let recording = Recording::new(Path::new("x"), bytes.into(), &Default::default()).unwrap();
+            let Some(chunk) = recording.chunk(0, 0) else {
                 return Ok(());
             };
-            let interests: Vec<_> = (0..of.event_classes().len())
+            let interests: Vec<_> = (0..recording.event_classes().len())
                 .map(|class| kymo_model::Interest {
                     is_wanted: wanted[class % 4],
                     ..Default::default()
                 })
                 .collect();
             let query = BlockQuery { numbers, ..BlockQuery::all(&interests) };
-            let mut cursor = of.cursor(&chunk);
+            let mut cursor = recording.cursor(&chunk);
             let mut plain: Vec<(Row, u32)> = Vec::new();
             while let Some(event) = cursor.next_event().unwrap() {
                 let class = event.class_index();
@@ -303,13 +305,13 @@ mod tests {
                 }
             }
             let mut block = EventBlock::default();
-            let mut cursor = of.cursor(&chunk);
+            let mut cursor = recording.cursor(&chunk);
             let mut data = Vec::new();
             loop {
                 let before = block.len();
                 let goes_on = cursor.walk_block(&query, most, &mut block, &mut Nothing).unwrap();
                 prop_assert!(block.len() - before <= most);
-                let offset = of.place(0, field::DATUM).unwrap().offset;
+                let offset = recording.place(0, field::DATUM).unwrap().offset;
                 let bases = block.bases.iter();
                 data.extend(bases.map(|base| number(cursor.bytes(), base + offset)));
                 if !goes_on {

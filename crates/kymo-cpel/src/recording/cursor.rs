@@ -16,7 +16,7 @@ use crate::format::{MOST_TEXT, bad_offset, write};
 
 /// Walks the events of a chunk.
 pub struct LogCursor<'a> {
-    pub(super) of: &'a Recording,
+    pub(super) recording: &'a Recording,
     pub(super) log: &'a Log,
     pub(super) entries: Entries<'a>,
     names: InFile<'a>,
@@ -33,9 +33,9 @@ pub struct LogCursor<'a> {
 }
 
 impl<'a> LogCursor<'a> {
-    pub(super) fn new(of: &'a Recording, chunk: &Chunk) -> Self {
-        let log = &of.logs[chunk.stream];
-        let entries = of.entries(log);
+    pub(super) fn new(recording: &'a Recording, chunk: &Chunk) -> Self {
+        let log = &recording.logs[chunk.stream];
+        let entries = recording.entries(log);
         let first = chunk.number.saturating_mul(CHUNK);
         let (places, first_position) = match log.order {
             None => (entries.slice(first, CHUNK).bytes(), first),
@@ -44,10 +44,10 @@ impl<'a> LogCursor<'a> {
         Self {
             places,
             first_position,
-            of,
+            recording,
             log,
             entries,
-            names: of.names(&log.section.strings),
+            names: recording.names(&log.section.strings),
             first,
             next: first,
             end: entries.len().min(first.saturating_add(CHUNK)),
@@ -58,8 +58,8 @@ impl<'a> LogCursor<'a> {
     /// The class of a code. Codes beyond those that have classes are of the last one.
     #[inline]
     pub(super) fn class_of(&self, code: u32) -> usize {
-        let class = self.of.definitions.event_at.get(code);
-        class.map_or(self.of.classes.len().saturating_sub(1), |class| {
+        let class = self.recording.definitions.event_at.get(code);
+        class.map_or(self.recording.classes.len().saturating_sub(1), |class| {
             class as usize
         })
     }
@@ -68,7 +68,7 @@ impl<'a> LogCursor<'a> {
     #[inline]
     pub(super) fn event(&self, place: usize, entry: Entry) -> LogEvent<'_, 'a> {
         LogEvent {
-            of: self,
+            cursor: self,
             entry,
             class: self.class_of(entry.code),
             number: (place - self.first) as u64,
@@ -112,7 +112,7 @@ impl<'c> Cursor for LogCursor<'c> {
 
 /// An event of a log.
 pub struct LogEvent<'a, 'c> {
-    of: &'a LogCursor<'c>,
+    cursor: &'a LogCursor<'c>,
     entry: Entry,
     class: usize,
     number: u64,
@@ -125,20 +125,20 @@ impl LogEvent<'_, '_> {
     }
 
     fn track_name<V: Visitor>(&self, visitor: &mut V) {
-        let of = self.of.of;
-        let known = of.definitions.track(self.entry.track);
-        if let Some(text) = known.and_then(|track| track.constant(&of.bytes)) {
+        let recording = self.cursor.recording;
+        let known = recording.definitions.track(self.entry.track);
+        if let Some(text) = known.and_then(|track| track.constant(&recording.bytes)) {
             return visitor.text(field::TRACK_NAME, text);
         }
-        let mut room = self.of.room.borrow_mut();
+        let mut room = self.cursor.room.borrow_mut();
         room.clear();
-        of.write_track_name(self.entry.track, &mut room);
+        recording.write_track_name(self.entry.track, &mut room);
         visitor.text(field::TRACK_NAME, room.as_bytes());
     }
 
     fn text<V: Visitor>(&self, visitor: &mut V) {
-        let (names, datum) = (&self.of.names, self.entry.datum);
-        match &self.of.of.datums[self.class] {
+        let (names, datum) = (&self.cursor.names, self.entry.datum);
+        match &self.cursor.recording.datums[self.class] {
             DatumText::Empty => visitor.text(field::TEXT, b""),
             DatumText::Constant(text) => visitor.text(field::TEXT, names.slice(text)),
             DatumText::String => match names.string(datum) {
@@ -159,7 +159,7 @@ impl LogEvent<'_, '_> {
 
     /// Shows a text that is made for it.
     fn made<V: Visitor>(&self, visitor: &mut V, make: impl FnOnce(&mut Line)) {
-        let mut room = self.of.room.borrow_mut();
+        let mut room = self.cursor.room.borrow_mut();
         room.clear();
         make(&mut room);
         visitor.text(field::TEXT, room.as_bytes());
@@ -169,7 +169,7 @@ impl LogEvent<'_, '_> {
 impl Event for LogEvent<'_, '_> {
     #[inline]
     fn class(&self) -> &EventClass {
-        &self.of.of.classes[self.class]
+        &self.cursor.recording.classes[self.class]
     }
 
     #[inline]
@@ -179,7 +179,7 @@ impl Event for LogEvent<'_, '_> {
 
     #[inline]
     fn timestamp(&self) -> Option<Timestamp> {
-        self.of.log.place.timestamp(self.entry.time)
+        self.cursor.log.place.timestamp(self.entry.time)
     }
 
     #[inline]

@@ -140,12 +140,12 @@ impl Recording {
         let mut file = File::open(&bytes)?;
         let definitions = Definitions::read(&mut file);
         let (header, sections, findings) = (file.header, file.sections, file.findings);
-        let mut of = Self::empty(path, bytes);
-        of.header = Some(header);
-        of.sections = sections;
-        of.definitions = definitions;
-        of.build(findings, options);
-        Ok(of)
+        let mut recording = Self::empty(path, bytes);
+        recording.header = Some(header);
+        recording.sections = sections;
+        recording.definitions = definitions;
+        recording.build(findings, options);
+        Ok(recording)
     }
 
     /// The log in the bytes of a Gist file.
@@ -171,16 +171,16 @@ impl Recording {
             }
             None => (bytes, 0..0),
         };
-        let mut of = Self::empty(path, bytes);
-        of.watch = watch;
+        let mut recording = Self::empty(path, bytes);
+        recording.watch = watch;
         for (code, name, datum) in named {
-            let position = of.definitions.events.len() as u32;
-            if of.definitions.event_at.insert(code, position) {
+            let position = recording.definitions.events.len() as u32;
+            if recording.definitions.event_at.insert(code, position) {
                 let datum = match datum.len() {
                     1 => Reference::None,
                     _ => Reference::At(datum.start..strings.end),
                 };
-                of.definitions.events.push(EventDefinition {
+                recording.definitions.events.push(EventDefinition {
                     code,
                     name: Reference::At(name.start..strings.end),
                     datum,
@@ -188,14 +188,14 @@ impl Recording {
                 });
             }
         }
-        of.definitions.sections.push(EventSection {
+        recording.definitions.sections.push(EventSection {
             section: 0,
             entries,
             strings: 0..0,
             clock: None,
         });
-        of.build(Vec::new(), options);
-        Ok(of)
+        recording.build(Vec::new(), options);
+        Ok(recording)
     }
 
     fn empty(path: &Path, bytes: Bytes) -> Self {
@@ -509,8 +509,8 @@ impl kymo_model::Recording for Recording {
         Some(String::from_utf8_lossy(name.as_bytes()).into_owned())
     }
 
-    fn place(&self, _class: usize, of: FieldId) -> Option<batch::Place> {
-        let offset = match of {
+    fn place(&self, _class: usize, field: FieldId) -> Option<batch::Place> {
+        let offset = match field {
             field::TRACK => 8,
             field::CODE => 12,
             field::DATUM => 16,

@@ -79,7 +79,8 @@ impl Recording {
                 }
             }
             let seen = (0..).zip(&codes).filter(|(_, code)| code.seen.events > 0);
-            let seen = seen.map(|(code, of)| Some((self.definitions.event_at.get(code)?, of.seen)));
+            let seen = seen
+                .map(|(code, counted)| Some((self.definitions.event_at.get(code)?, counted.seen)));
             counts.push(if are_small { seen.collect() } else { None });
         }
         if let Some((position, datum)) = bad.first {

@@ -109,22 +109,22 @@ impl PacketCursor<'_> {
             let Some((id, at, fields)) = reader.read(bytes, next, clock) else {
                 break;
             };
-            let Some(of) = stream.simple.get(id, || stream.by_id.get(id)) else {
+            let Some(simple) = stream.simple.get(id, || stream.by_id.get(id)) else {
                 break;
             };
-            let class = of.class as usize;
+            let class = simple.class as usize;
             let interest = visitor.interest(class);
             if interest.is_visited {
                 break;
             }
-            let mask = if R::ALIGNED { of.mask as usize } else { 0 };
-            let mut end = align(fields, mask) + of.bytes;
+            let mask = if R::ALIGNED { simple.mask as usize } else { 0 };
+            let mut end = align(fields, mask) + simple.bytes;
             if end > bytes.len() {
                 break;
             }
-            let mut values = u64::from(of.values);
-            if of.has_steps {
-                let steps = stream.events.get(of.position as usize);
+            let mut values = u64::from(simple.values);
+            if simple.has_steps {
+                let steps = stream.events.get(simple.position as usize);
                 let Some(steps) = steps.and_then(|decoder| decoder.end.as_ref()) else {
                     break;
                 };
@@ -140,7 +140,11 @@ impl PacketCursor<'_> {
                 // It has none.
                 visitor.ends();
             }
-            let base_mask = if R::ALIGNED { of.base_mask as usize } else { 0 };
+            let base_mask = if R::ALIGNED {
+                simple.base_mask as usize
+            } else {
+                0
+            };
             let event = SimpleEvent {
                 class,
                 number,
@@ -192,11 +196,13 @@ impl PacketCursor<'_> {
     ) -> Result<bool, Fault> {
         let is_all =
             query.numbers == (0..u64::MAX) && query.window == (Timestamp::MIN, Timestamp::MAX);
-        let is_row = |of: &Interest| of.is_wanted && !of.is_visited && !of.wants_ends;
+        let is_row = |interest: &Interest| {
+            interest.is_wanted && !interest.is_visited && !interest.wants_ends
+        };
         let (interests, classes) = (query.interests, &self.stream.events);
         let is_every = is_all
             && interests.iter().all(is_row)
-            && classes.iter().all(|of| of.class < interests.len());
+            && classes.iter().all(|class| class.class < interests.len());
         match is_every {
             true => self.walk_rows::<V, true>(query, is_all, most, block, visitor),
             false => self.walk_rows::<V, false>(query, is_all, most, block, visitor),

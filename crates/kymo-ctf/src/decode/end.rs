@@ -471,8 +471,14 @@ fn with_sequences(steps: Vec<Step>) -> Vec<Step> {
         (left, step) = match (first, rest) {
             (
                 Step::Length { length, slot },
-                &[Step::Elements { elements, slot: of }, ref rest @ ..],
-            ) if slot == of
+                &[
+                    Step::Elements {
+                        elements,
+                        slot: length_slot,
+                    },
+                    ref rest @ ..,
+                ],
+            ) if slot == length_slot
                 && uses(slot) == 2
                 && let Some(sequence) = Sequence::of(length, elements) =>
             {

@@ -49,10 +49,10 @@ impl Places {
                 _ => break,
             };
             let mask_of = layout.map(mask);
-            if let (None, Some(of)) = (aligned, mask_of) {
-                aligned = Some(of);
+            if let (None, Some(own)) = (aligned, mask_of) {
+                aligned = Some(own);
                 if base == 0 {
-                    places.mask = of;
+                    places.mask = own;
                 }
             }
             let begin = match (mask_of, aligned, bits) {
@@ -93,7 +93,9 @@ impl Places {
     /// The place of a field.
     pub(crate) fn get(&self, field: FieldId) -> Option<Place> {
         let mut places = self.places.iter();
-        places.find(|(of, _)| *of == field).map(|&(_, place)| place)
+        places
+            .find(|(known, _)| *known == field)
+            .map(|&(_, place)| place)
     }
 }
 
@@ -112,15 +114,15 @@ fn fixed_or_array(op: &Op, body: &[Op]) -> Option<Fixed> {
         if matches!(op, Op::EndStruct { .. }) {
             continue;
         }
-        let of = fixed(op)?;
+        let part = fixed(op)?;
         if position == 0 {
-            element.align = of.align;
+            element.align = part.align;
         }
-        if of.align > element.align {
+        if part.align > element.align {
             return None;
         }
-        let begin = element.bits.checked_next_multiple_of(1 << of.align)?;
-        element.bits = begin.checked_add(of.bits)?;
+        let begin = element.bits.checked_next_multiple_of(1 << part.align)?;
+        element.bits = begin.checked_add(part.bits)?;
     }
     let stride = element.bits.checked_next_multiple_of(1 << element.align)?;
     let bits = match count.checked_sub(1) {

@@ -66,10 +66,10 @@ pub(super) struct SimpleClasses {
 impl SimpleClasses {
     /// `positions` are those of the numbers, each with one added; 0 stands for no class.
     pub(super) fn new(events: &[EventDecoder], positions: &[u32]) -> Self {
-        let of = |(position, decoder)| {
+        let class_of = |(position, decoder)| {
             SimpleClass::of(position, decoder).unwrap_or(SimpleClass::UNKNOWN)
         };
-        let by_position: Vec<_> = events.iter().enumerate().map(of).collect();
+        let by_position: Vec<_> = events.iter().enumerate().map(class_of).collect();
         let at = |&position: &u32| {
             let place = (position as usize).checked_sub(1)?;
             by_position.get(place).copied()
@@ -81,17 +81,17 @@ impl SimpleClasses {
                 .collect(),
             is_packed: by_position
                 .iter()
-                .all(|of| of.mask == 0 && of.base_mask == 0),
+                .all(|class| class.mask == 0 && class.base_mask == 0),
             by_position,
         }
     }
 
     /// Gives the classes other positions in the recording: those at their present ones.
     pub(super) fn set_classes(&mut self, positions: &[usize]) {
-        for of in self.by_id.iter_mut().chain(&mut self.by_position) {
-            let position = positions.get(of.class as usize).copied();
+        for class in self.by_id.iter_mut().chain(&mut self.by_position) {
+            let position = positions.get(class.class as usize).copied();
             if let Some(Ok(position)) = position.map(u32::try_from) {
-                of.class = position;
+                class.class = position;
             }
         }
     }
@@ -104,7 +104,7 @@ impl SimpleClasses {
         position: impl FnOnce() -> Option<usize>,
     ) -> Option<&SimpleClass> {
         match self.by_id.get(id as usize) {
-            Some(of) => Some(of),
+            Some(class) => Some(class),
             None if self.by_id.is_empty() => self.by_position.get(position()?),
             None => None,
         }
@@ -117,19 +117,19 @@ mod tests {
 
     #[test]
     fn classes_get_other_positions() {
-        let of = |class| SimpleClass {
+        let class_at = |class| SimpleClass {
             class,
             ..SimpleClass::UNKNOWN
         };
         let mut classes = SimpleClasses {
-            by_id: vec![of(0), SimpleClass::UNKNOWN, of(2)],
-            by_position: vec![of(0), of(2)],
+            by_id: vec![class_at(0), SimpleClass::UNKNOWN, class_at(2)],
+            by_position: vec![class_at(0), class_at(2)],
             is_packed: true,
         };
         classes.set_classes(&[0, 1, 3, 2]);
-        let class = |id| classes.get(id, || None).map(|of| of.class);
+        let class = |id| classes.get(id, || None).map(|class| class.class);
         assert_eq!([0, 1, 2, 3].map(class), [Some(0), Some(0), Some(3), None]);
-        let positions = classes.by_position.iter().map(|of| of.class);
+        let positions = classes.by_position.iter().map(|class| class.class);
         assert_eq!(positions.collect::<Vec<_>>(), [0, 3]);
     }
 }

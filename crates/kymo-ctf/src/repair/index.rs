@@ -25,7 +25,7 @@ pub fn indexes(trace: &Trace) -> Indexes {
     let faulty: BTreeSet<&PathBuf> = trace.faults().iter().map(|fault| &*fault.file).collect();
     let paths = trace.files().iter().map(|file| file.path.as_path());
     let mut damaged: BTreeSet<PathBuf> = paths
-        .filter(|path| faulty.iter().any(|of| of.as_path() == *path))
+        .filter(|path| faulty.iter().any(|faulty| faulty.as_path() == *path))
         .map(Into::into)
         .collect();
     // File, and where a packet begins in it.

@@ -100,17 +100,17 @@ impl Mender {
         };
         let mut mended = head.clone();
         let number = |counter: Counter| counter.map(|(number, _)| number);
-        let next = |of: fn(&PacketHead) -> Counter| next_head.as_ref().and_then(of);
-        let of = |head: &PacketHead| head.sequence;
-        mended.sequence = counter(self.sequence, of(head), next(of), 1);
+        let next = |counter_of: fn(&PacketHead) -> Counter| next_head.as_ref().and_then(counter_of);
+        let sequence = |head: &PacketHead| head.sequence;
+        mended.sequence = counter(self.sequence, sequence(head), next(sequence), 1);
         if let Some((said, bits)) = head.sequence.filter(|_| mended.sequence != head.sequence)
             && let Some(section) = self.section(trace, chunk.stream)
-            && let Some(found) = section.number(self.sequence, said, number(next(of)))
+            && let Some(found) = section.number(self.sequence, said, number(next(sequence)))
         {
             mended.sequence = Some((found, bits));
         }
-        let of = |head: &PacketHead| head.discarded;
-        mended.discarded = counter(self.discarded, of(head), next(of), 0);
+        let discarded = |head: &PacketHead| head.discarded;
+        mended.discarded = counter(self.discarded, discarded(head), next(discarded), 0);
         if mended.discarded != head.discarded
             && let Some(at) = number(mended.sequence)
             && let Some(section) = self.section(trace, chunk.stream)
@@ -155,8 +155,8 @@ impl Mender {
     /// The counters of all streams of a stream's section, if they count together.
     fn section(&self, trace: &Trace, stream: usize) -> Option<&Section> {
         let is_rfc = trace.class().dialect == Dialect::Rfc11;
-        let of = || is_rfc.then(|| Section::of(trace, stream)).flatten();
-        self.section.get_or_init(of).as_ref()
+        let section = || is_rfc.then(|| Section::of(trace, stream)).flatten();
+        self.section.get_or_init(section).as_ref()
     }
 
     fn times(&self, trace: &Trace, chunk: &Chunk, next: Option<&Chunk>) -> (Times, Heard, Sifted) {

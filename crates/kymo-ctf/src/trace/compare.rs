@@ -106,9 +106,9 @@ impl<'s, 'a> Comparison<'s, 'a> {
                 (least, most),
             )
         };
-        let around = |of: fn(&Found) -> Counter| {
+        let around = |counter: fn(&Found) -> Counter| {
             let number =
-                |found: Option<Found>| found.as_ref().and_then(of).map(|(number, _)| number);
+                |found: Option<Found>| found.as_ref().and_then(counter).map(|(number, _)| number);
             (number(before), number(next))
         };
         believed.discarded = self.number(

@@ -226,8 +226,9 @@ pub(super) fn of_section(streams: &[&Table]) -> Option<Vec<Vec<Reported>>> {
 /// Puts packets in the order of their numbers, as if the counter of `bits` bits never went round;
 /// `None` where one occurs twice.
 fn count_on(all: &mut [Counted], bits: u32) -> Option<()> {
-    let twice = |all: &[Counted], of: fn(&Counted) -> u64| {
-        all.windows(2).any(|pair| of(&pair[0]) == of(&pair[1]))
+    let twice = |all: &[Counted], count: fn(&Counted) -> u64| {
+        all.windows(2)
+            .any(|pair| count(&pair[0]) == count(&pair[1]))
     };
     // With sign, of as many bits as the counter has.
     let unused = 64u32.checked_sub(bits).filter(|&unused| unused < 64)?;

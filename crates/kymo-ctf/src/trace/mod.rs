@@ -316,8 +316,8 @@ impl Trace {
 
     /// A packet of a stream: the one of the [chunk](Recording::chunk) of the same number.
     pub fn packet(&self, stream: usize, number: usize) -> Option<Packet> {
-        let of = self.streams.get(stream)?;
-        let row = of.packets.get(number.checked_sub(of.first)?)?;
+        let stream = self.streams.get(stream)?;
+        let row = stream.packets.get(number.checked_sub(stream.first)?)?;
         Some(row.packet)
     }
 
@@ -329,9 +329,14 @@ impl Trace {
     ///
     /// If the packet does not exist, or the fault at which decoding its head stopped.
     pub fn head(&self, stream: usize, number: usize) -> Result<(PacketHead, bool), Fault> {
-        let of = self.streams.get(stream);
-        let row = of.and_then(|of| Some((of, of.packets.get(number.checked_sub(of.first)?)?)));
-        let Some((of, row)) = row else {
+        let stream = self.streams.get(stream);
+        let row = stream.and_then(|stream| {
+            Some((
+                stream,
+                stream.packets.get(number.checked_sub(stream.first)?)?,
+            ))
+        });
+        let Some((stream, row)) = row else {
             return Err(Fault::new(FaultCode::BeyondContent, 0, 0));
         };
         let mut head = self.decoder.packet_head(self.packet_bytes(&row.packet))?;
@@ -343,7 +348,7 @@ impl Trace {
         let end = row.end.filter(|_| !is_open);
         let is_other = row
             .packet
-            .believe(&mut head, of.id, end, row.discarded, row.sequence);
+            .believe(&mut head, stream.id, end, row.discarded, row.sequence);
         Ok((head, is_other))
     }
 
@@ -373,10 +378,10 @@ impl Trace {
 
     /// The chunks of a stream, from one on.
     fn chunks_from(&self, stream: usize, from: usize) -> impl Iterator<Item = Chunk> {
-        let of = self.infos.get(stream).zip(self.streams.get(stream));
-        of.into_iter().flat_map(move |(info, of)| {
+        let known = self.infos.get(stream).zip(self.streams.get(stream));
+        known.into_iter().flat_map(move |(info, packets)| {
             let clock = info.clock.as_deref();
-            of.chunks(stream, from, clock, self.quirks)
+            packets.chunks(stream, from, clock, self.quirks)
         })
     }
 

@@ -301,14 +301,14 @@ impl Trace {
     ) -> Vec<StreamFile> {
         let files = self.files.iter().zip(&self.watched.files);
         let known: HashSet<&Path> = files
-            .filter(|(_, of)| !of.is_gone)
+            .filter(|(_, watched)| !watched.is_gone)
             .map(|(file, _)| file)
             .chain(new_files)
             .map(|file| file.path.as_path())
             .collect();
         let mut found = Vec::new();
         let whole = self.watched.directories.iter();
-        for directory in whole.filter(|of| of.is_whole && of.state.is_some()) {
+        for directory in whole.filter(|directory| directory.is_whole && directory.state.is_some()) {
             let entries = Tree::Disk.list(&directory.path).unwrap_or_default();
             let is_stream = |entry: &Entry| {
                 let hidden = entry.name.as_encoded_bytes().starts_with(b".");
@@ -327,7 +327,7 @@ impl Trace {
     /// Files that were moved get their new paths, and are not new.
     fn follow_moves(&mut self, new_files: &mut Vec<StreamFile>) {
         let files = self.files.iter_mut().zip(&mut self.watched.files);
-        for (file, watched) in files.filter(|(_, of)| !of.is_gone) {
+        for (file, watched) in files.filter(|(_, watched)| !watched.is_gone) {
             let Some(state) = watched.state else {
                 continue;
             };
@@ -426,9 +426,9 @@ impl Trace {
     /// Where a packet of a file is, near the end of its stream.
     fn last_of(&self, file: u32, number: u32) -> Option<Last> {
         let is_it = |row: &Row| (row.packet.file, row.packet.number) == (file, number);
-        let near = |(stream, of): (usize, &Stream)| {
-            let from = of.packets.len().saturating_sub(4);
-            let mut rows = of.packets.rows(from).zip(from..);
+        let near = |(stream, packets_of): (usize, &Stream)| {
+            let from = packets_of.packets.len().saturating_sub(4);
+            let mut rows = packets_of.packets.rows(from).zip(from..);
             let (row, position) = rows.find(|(row, _)| is_it(row))?;
             Some(Last {
                 stream,
@@ -436,8 +436,12 @@ impl Trace {
                 row,
             })
         };
-        let anywhere = |(stream, of): (usize, &Stream)| {
-            let (row, position) = of.packets.rows(0).zip(0..).find(|(row, _)| is_it(row))?;
+        let anywhere = |(stream, packets_of): (usize, &Stream)| {
+            let (row, position) = packets_of
+                .packets
+                .rows(0)
+                .zip(0..)
+                .find(|(row, _)| is_it(row))?;
             Some(Last {
                 stream,
                 position,
@@ -452,7 +456,7 @@ impl Trace {
 
     fn has_rows_of_gone_files(&self) -> bool {
         let files = self.files.iter().zip(&self.watched.files);
-        let mut gone = files.filter(|(_, of)| of.is_gone);
+        let mut gone = files.filter(|(_, watched)| watched.is_gone);
         gone.any(|(file, _)| !file.bytes.is_empty())
     }
 
@@ -517,7 +521,12 @@ impl Trace {
         }
         let (added, others) = assembly.added(streams.len(), scanner.faults);
         let assembly = Assembly::new(reader, self.quirks, sorts);
-        let gone: Vec<bool> = self.watched.files.iter().map(|of| of.is_gone).collect();
+        let gone: Vec<bool> = self
+            .watched
+            .files
+            .iter()
+            .map(|watched| watched.is_gone)
+            .collect();
         for (position, (stream, added)) in streams.iter_mut().zip(added).enumerate() {
             let before = stream.packets.len();
             let first = stream.first;
@@ -602,7 +611,8 @@ fn positions(known: &TraceClass, now: &TraceClass) -> Option<Vec<usize>> {
     }
     let mut next = flat.len()..;
     let streams = now.streams.iter().enumerate();
-    let ids = streams.flat_map(|(stream, of)| of.events.iter().map(move |it| (stream, it.id)));
+    let ids =
+        streams.flat_map(|(stream, known)| known.events.iter().map(move |it| (stream, it.id)));
     ids.map(|id| flat.get(&id).copied().or_else(|| next.next()))
         .collect()
 }

@@ -195,7 +195,10 @@ impl Identity {
             );
             (FaultCode::Magic, Role::PacketMagic, message)
         });
-        let uuids = head.uuid.zip(class.uuid).filter(|(found, of)| found != of);
+        let uuids = head
+            .uuid
+            .zip(class.uuid)
+            .filter(|(found, own)| found != own);
         let uuids = uuids.filter(|_| !std::mem::replace(&mut self.odd_uuid, true));
         let uuid = uuids.map(|(found, expected)| {
             let message = format!(

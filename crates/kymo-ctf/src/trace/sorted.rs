@@ -86,8 +86,9 @@ pub(super) fn sorted(
     others.sort_unstable();
     let mut fitting: Vec<Placed> = Vec::new();
     others.retain(|packet| {
-        let behind = placed.partition_point(|of| of.begin < packet.end);
-        let is_behind = |before: Option<&Placed>| before.is_none_or(|of| of.end <= packet.begin);
+        let behind = placed.partition_point(|placed| placed.begin < packet.end);
+        let is_behind =
+            |before: Option<&Placed>| before.is_none_or(|before| before.end <= packet.begin);
         let fits = packet.begin <= packet.end
             && is_behind(behind.checked_sub(1).map(|before| &placed[before]))
             && is_behind(fitting.last());
@@ -121,7 +122,7 @@ pub(super) fn sorted(
     }
     let chain = (0..)
         .zip(&placed)
-        .map(|(place, of)| (place, 1, of.position));
+        .map(|(place, placed)| (place, 1, placed.position));
     let mut order: Vec<(usize, u8, usize)> = chain.collect();
     let (mut at, mut behind) = (packets.len(), None);
     for (packet, before) in others.iter().zip(befores).rev() {

@@ -148,7 +148,7 @@ impl<'a> Assembly<'a> {
     /// The streams of all packets that were added.
     pub(super) fn streams(mut self, faults: &mut Vec<FaultReport>) -> Vec<Stream> {
         let growing = std::mem::take(&mut self.streams).into_iter();
-        let mut streams: Vec<Stream> = growing.map(|of| self.stream(of, faults)).collect();
+        let mut streams: Vec<Stream> = growing.map(|stream| self.stream(stream, faults)).collect();
         if self.class.dialect == Dialect::Rfc11 {
             count_together(&mut streams);
         }
@@ -235,7 +235,7 @@ impl<'a> Assembly<'a> {
     ) -> (Vec<Table>, Vec<Stream>) {
         let others = self.streams.split_off(known.min(self.streams.len()));
         let added = std::mem::take(&mut self.streams).into_iter();
-        let added = added.map(|of| of.packets).collect();
+        let added = added.map(|stream| stream.packets).collect();
         self.streams = others;
         (added, self.streams(faults))
     }

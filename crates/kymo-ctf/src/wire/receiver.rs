@@ -570,7 +570,9 @@ impl Receiver {
     fn next_late(&self) -> Option<Duration> {
         let of_packets = self.of_packets.iter();
         let assemblies = of_packets.filter_map(|stream| self.streams.get(stream));
-        assemblies.filter_map(|of| of.late_at(LATE)).min()
+        assemblies
+            .filter_map(|assembly| assembly.late_at(LATE))
+            .min()
     }
 
     fn finish_if_complete(&mut self) {

@@ -251,12 +251,12 @@ impl Sender {
         if u32::try_from(packet.len()).is_err() {
             return Err(PushError::Size);
         }
-        let of = usize::try_from(stream)
+        let counts = usize::try_from(stream)
             .ok()
             .and_then(|stream| self.streams.get_mut(stream))
             .ok_or(PushError::Stream)?;
-        let number = of.packets;
-        of.packets = number
+        let number = counts.packets;
+        counts.packets = number
             .checked_add(1)
             .filter(|&packets| packets < u32::MAX)
             .ok_or(PushError::TooMany)?;

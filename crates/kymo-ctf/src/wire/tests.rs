@@ -443,7 +443,7 @@ fn a_receiver_that_is_restarted_gets_what_it_needs() {
                 is_restarted = true;
                 receiver = match resumes {
                     true => {
-                        let streams = had.iter().map(|(&of, had)| (of, had.len() as u32));
+                        let streams = had.iter().map(|(&stream, had)| (stream, had.len() as u32));
                         let resume = Resume {
                             session: 5,
                             arrived: receiver.arrived(),

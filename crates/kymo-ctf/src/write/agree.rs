@@ -30,11 +30,12 @@ impl Agreement {
     /// Compares the stream class at a position of one trace with one of another, of which
     /// `event_of` returns the event class for each event class of the first, by their positions.
     pub fn new(
-        (source, of): (&TraceClass, usize),
+        (source, position): (&TraceClass, usize),
         (target, to): (&TraceClass, usize),
         event_of: impl Fn(usize) -> Option<usize>,
     ) -> Self {
-        let (Some(from), Some(into)) = (source.streams.get(of), target.streams.get(to)) else {
+        let (Some(from), Some(into)) = (source.streams.get(position), target.streams.get(to))
+        else {
             return Self::default();
         };
         let event_of: Vec<_> = (0..from.events.len()).map(event_of).collect();

@@ -77,7 +77,11 @@ pub fn widen_times(trace: &mut TraceClass) -> Vec<String> {
     widen_begins(trace);
     let by_header = reports_content(&trace.packet_header);
     let mut lines = Vec::new();
-    for stream in trace.streams.iter_mut().filter(|of| of.clock.is_some()) {
+    for stream in trace
+        .streams
+        .iter_mut()
+        .filter(|stream| stream.clock.is_some())
+    {
         let context = stream.packet_context.as_mut();
         let reports_begin = context.is_some_and(|context| {
             widen(context, Role::PacketEndTimestamp);

@@ -51,7 +51,7 @@ impl Drawing<'_> {
             bottom,
         };
         self.time_axis(panel, &frame);
-        let counts = heat.columns.iter().flat_map(|of| &of.counts);
+        let counts = heat.columns.iter().flat_map(|column| &column.counts);
         let most = counts.map(|(_, count)| *count).max().unwrap_or(1);
         for column in &heat.columns {
             let from = frame.x(column.begin).max(left);

@@ -10,16 +10,16 @@ use crate::units;
 const LANE: f64 = 18.0;
 
 /// The height of a chart with its legend.
-pub(super) fn height(of: &Lanes) -> f64 {
-    TITLE + of.lanes.len().max(2) as f64 * LANE + 2.0 * LINE + 10.0 + legend_height(of)
+pub(super) fn height(lanes: &Lanes) -> f64 {
+    TITLE + lanes.lanes.len().max(2) as f64 * LANE + 2.0 * LINE + 10.0 + legend_height(lanes)
 }
 
-fn legend_height(of: &Lanes) -> f64 {
-    (of.states.len() + usize::from(of.more > 0)) as f64 * LINE + 4.0
+fn legend_height(lanes: &Lanes) -> f64 {
+    (lanes.states.len() + usize::from(lanes.more > 0)) as f64 * LINE + 4.0
 }
 
 impl Drawing<'_> {
-    pub(super) fn lanes(&mut self, panel: &Panel, of: &Lanes, area: Area) {
+    pub(super) fn lanes(&mut self, panel: &Panel, lanes: &Lanes, area: Area) {
         let Area {
             x,
             y,
@@ -27,14 +27,14 @@ impl Drawing<'_> {
             height,
         } = area;
         let font = Font::new(FONT);
-        let widths = of.lanes.iter().map(|lane| {
+        let widths = lanes.lanes.iter().map(|lane| {
             // Longer names are cut.
             let name: String = lane.name.chars().take(60).collect();
             self.fonts.text_width(&font, &name)
         });
         let names = widths.fold(LEFT, f64::max).min(width / 4.0) + 12.0;
         let (left, right) = (x + names, x + width - RIGHT - 40.0);
-        let legend = legend_height(of);
+        let legend = legend_height(lanes);
         let (top, bottom) = (y + TITLE, y + height - legend - 2.0 * LINE - 10.0);
         if right - left < 40.0 || bottom - top < LANE {
             return;
@@ -50,7 +50,7 @@ impl Drawing<'_> {
         };
         self.time_axis(panel, &frame);
         let length = panel.range.1.abs_diff(panel.range.0).max(1);
-        for (row, lane) in of.lanes.iter().enumerate() {
+        for (row, lane) in lanes.lanes.iter().enumerate() {
             let middle = top + (row as f64 + 0.5) * LANE;
             for run in &lane.runs {
                 let (from, to) = (frame.x(run.begin).max(left), frame.x(run.end).min(right));
@@ -78,12 +78,12 @@ impl Drawing<'_> {
                 HorizontalAlign::Right,
             );
         }
-        if of.lanes.is_empty() {
+        if lanes.lanes.is_empty() {
             self.nothing(&frame);
         }
         self.under(panel, &frame);
         let mut line = y + height - legend + LINE / 2.0 - 1.0;
-        for ((name, nanos), colour) in of.states.iter().zip(COLOURS) {
+        for ((name, nanos), colour) in lanes.states.iter().zip(COLOURS) {
             let colour = Colour::from_rgba(colour);
             self.fill(x + 10.0, line - 4.0, x + 18.0, line + 4.0, colour);
             let time = units::short(*nanos as f64 / 1e9);
@@ -95,8 +95,8 @@ impl Drawing<'_> {
             self.text(&time, x + width - RIGHT, line, HorizontalAlign::Right);
             line += LINE;
         }
-        if of.more > 0 {
-            let text = format!("{} more lanes are not shown", of.more);
+        if lanes.more > 0 {
+            let text = format!("{} more lanes are not shown", lanes.more);
             self.text(&text, x + 10.0, line, HorizontalAlign::Left);
         }
     }

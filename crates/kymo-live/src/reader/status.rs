@@ -48,8 +48,13 @@ impl StreamStatus {
 impl Status {
     /// Whether there is nothing that has not come, as far as is known.
     pub fn is_idle(&self) -> bool {
-        let mut data = self.streams.iter().filter(|of| !of.is_metadata).peekable();
-        self.is_ended || (data.peek().is_some() && data.all(|of| of.is_ended || of.is_idle))
+        let mut data = self
+            .streams
+            .iter()
+            .filter(|stream| !stream.is_metadata)
+            .peekable();
+        self.is_ended
+            || (data.peek().is_some() && data.all(|stream| stream.is_ended || stream.is_idle))
     }
 }
 

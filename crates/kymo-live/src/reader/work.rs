@@ -164,16 +164,16 @@ impl Work {
                 self.shared.changed.notify_all();
             }
             ViewerEvent::Known { stream, index } => {
-                self.frontier(stream, |of| of.reached(index.end));
+                self.frontier(stream, |progress| progress.reached(index.end));
             }
             ViewerEvent::Lost {
                 stream,
                 index,
                 reason,
             } => {
-                self.frontier(stream, |of| {
-                    of.reached(index.end);
-                    of.lost_packets += 1;
+                self.frontier(stream, |progress| {
+                    progress.reached(index.end);
+                    progress.lost_packets += 1;
                 });
                 if let Some((_, name)) = self.streams.get(&stream) {
                     let mut state = self.shared.lock();
@@ -185,19 +185,19 @@ impl Work {
                 }
             }
             ViewerEvent::Inactive { stream, until } => {
-                self.frontier(stream, |of| {
-                    of.reached(until);
-                    of.is_idle = true;
+                self.frontier(stream, |progress| {
+                    progress.reached(until);
+                    progress.is_idle = true;
                 });
             }
             ViewerEvent::Waiting { stream } => {
-                self.frontier(stream, |of| {
-                    of.waiting_since.get_or_insert_with(Instant::now);
-                    of.is_idle = true;
+                self.frontier(stream, |progress| {
+                    progress.waiting_since.get_or_insert_with(Instant::now);
+                    progress.is_idle = true;
                 });
             }
             ViewerEvent::Ended { stream, is_error } => {
-                self.frontier(stream, |of| of.is_ended = true);
+                self.frontier(stream, |progress| progress.is_ended = true);
                 if is_error && let Some((_, name)) = self.streams.get(&stream) {
                     self.note(format!(
                         "the relay daemon ends the stream `{}/{}` with an error",

@@ -69,7 +69,11 @@ impl Viewer {
             Request::NewStreams { session } => {
                 let (status, count) = (fields.u32(), fields.u32());
                 // If packets come, they announce new streams. Without packets, nothing else does.
-                let period = match self.streams.values().any(|of| of.session == session) {
+                let period = match self
+                    .streams
+                    .values()
+                    .any(|stream| stream.session == session)
+                {
                     true => self.options.period * 10,
                     false => self.options.period,
                 };
@@ -249,16 +253,16 @@ impl Viewer {
     }
 
     fn flags(&mut self, stream: u64, flags: u32) {
-        let Some(of) = self.streams.get(&stream) else {
+        let Some(known) = self.streams.get(&stream) else {
             return;
         };
         if flags & NEW_METADATA != 0
-            && let Some(metadata) = self.traces.get_mut(&of.trace)
+            && let Some(metadata) = self.traces.get_mut(&known.trace)
         {
             metadata.is_due = true;
         }
         if flags & NEW_STREAM != 0
-            && let Some(session) = self.sessions.get_mut(&of.session)
+            && let Some(session) = self.sessions.get_mut(&known.session)
         {
             session.has_new_streams = true;
         }
@@ -269,17 +273,17 @@ impl Viewer {
         self.flags(stream, reply.flags);
         let again = self.now + self.options.period;
         let limit = self.options.limits.packet;
-        let Some(of) = self.streams.get_mut(&stream) else {
+        let Some(state) = self.streams.get_mut(&stream) else {
             return Ok(());
         };
         let index = reply.index;
         match reply.status {
             1 => {
-                of.frontier = of.frontier.max(index.end);
+                state.frontier = state.frontier.max(index.end);
                 let length = index.packet_bits.div_ceil(8);
                 let is_known =
                     |known: Position| index.begin <= known.begin && index.end <= known.end;
-                if of.known.is_some_and(is_known) {
+                if state.known.is_some_and(is_known) {
                     self.events.push_back(ViewerEvent::Known { stream, index });
                 } else if length == 0 || length > limit {
                     let reason = match length {
@@ -292,7 +296,7 @@ impl Viewer {
                         reason,
                     });
                 } else {
-                    of.packet = Some(Fetch {
+                    state.packet = Some(Fetch {
                         index,
                         length,
                         bytes: Vec::new(),
@@ -302,7 +306,7 @@ impl Viewer {
                 }
             }
             2 => {
-                of.ask_at = again;
+                state.ask_at = again;
                 self.events.push_back(ViewerEvent::Waiting { stream });
             }
             status @ (3 | 4 | 6) => {
@@ -310,8 +314,8 @@ impl Viewer {
                 self.end(stream, status == 4);
             }
             5 => {
-                of.ask_at = again;
-                of.frontier = of.frontier.max(index.end);
+                state.ask_at = again;
+                state.frontier = state.frontier.max(index.end);
                 let until = index.end;
                 self.events
                     .push_back(ViewerEvent::Inactive { stream, until });
@@ -359,7 +363,7 @@ impl Viewer {
         let packet = self
             .streams
             .get_mut(&stream)
-            .and_then(|of| of.packet.as_mut());
+            .and_then(|stream| stream.packet.as_mut());
         let Some(packet) = packet else {
             return;
         };
@@ -374,7 +378,7 @@ impl Viewer {
         let packet = self
             .streams
             .get_mut(&stream)
-            .and_then(|of| of.packet.take());
+            .and_then(|stream| stream.packet.take());
         if let Some(Fetch { index, .. }) = packet {
             self.events.push_back(ViewerEvent::Lost {
                 stream,
@@ -397,8 +401,8 @@ impl Viewer {
                     .push_back(ViewerEvent::Metadata { stream, bytes });
             }
             Request::Packet { stream, .. } => {
-                if let Some(of) = self.streams.get_mut(&stream)
-                    && let Some(mut packet) = of.packet.take()
+                if let Some(known) = self.streams.get_mut(&stream)
+                    && let Some(mut packet) = known.packet.take()
                 {
                     if packet.bytes.is_empty() {
                         packet.bytes = bytes;
@@ -406,11 +410,11 @@ impl Viewer {
                         packet.bytes.append(&mut bytes);
                     }
                     if (packet.bytes.len() as u64) < packet.length {
-                        of.packet = Some(packet);
+                        known.packet = Some(packet);
                     } else {
                         let Fetch { index, bytes, .. } = packet;
                         let (begin, end) = (index.begin, index.end);
-                        of.known = Some(Position { begin, end });
+                        known.known = Some(Position { begin, end });
                         self.events.push_back(ViewerEvent::Packet {
                             stream,
                             index,

@@ -167,12 +167,18 @@ impl Batch {
     fn append_ids(&mut self, sources: &[SourceRows<'_>], runs: &[SourceRun]) {
         let mut begin = self.len();
         for run in runs {
-            let of = &sources[run.source];
-            match of.first_id(*run) {
+            let source = &sources[run.source];
+            match source.first_id(*run) {
                 Some(id) => self.ids.push(begin, id),
                 None => {
-                    for (row, &number) in (begin..).zip(&of.numbers[run.range()]) {
-                        self.ids.push(row, RowId { number, ..of.id });
+                    for (row, &number) in (begin..).zip(&source.numbers[run.range()]) {
+                        self.ids.push(
+                            row,
+                            RowId {
+                                number,
+                                ..source.id
+                            },
+                        );
                     }
                 }
             }
@@ -187,7 +193,7 @@ impl Batch {
             self.replaced += firsts.map(|run| sources[run.source].replaced).sum::<u64>();
         }
         let each = || rows.runs().iter().map(|run| (run, &sources[run.source]));
-        let classes: Vec<_> = sources.iter().map(|of| of.classes).collect();
+        let classes: Vec<_> = sources.iter().map(|source| source.classes).collect();
         rows.put(&mut self.classes, &classes);
         match &mut self.times {
             Column {
@@ -195,34 +201,34 @@ impl Batch {
                 validity: None,
             } => {
                 let begin = to.len();
-                let times: Vec<_> = sources.iter().map(|of| of.times).collect();
+                let times: Vec<_> = sources.iter().map(|source| source.times).collect();
                 rows.put(to, &times);
                 if to[begin..].contains(&no_time) {
                     let times = to.split_off(begin);
                     self.times.extend_times(&times, no_time);
                 }
             }
-            column => each().for_each(|(run, of)| {
-                column.extend_times(&of.times[run.range()], no_time);
+            column => each().for_each(|(run, source)| {
+                column.extend_times(&source.times[run.range()], no_time);
             }),
         }
         match &mut self.ticks {
             Column {
                 data: ColumnData::Uint64(to),
                 validity: None,
-            } if sources.iter().all(|of| of.ticks.is_some()) => {
-                let ticks: Vec<_> = sources.iter().filter_map(|of| of.ticks).collect();
+            } if sources.iter().all(|source| source.ticks.is_some()) => {
+                let ticks: Vec<_> = sources.iter().filter_map(|source| source.ticks).collect();
                 rows.put(to, &ticks);
             }
-            column => each().for_each(|(run, of)| {
-                let ticks = of.ticks.map(|ticks| &ticks[run.range()]);
+            column => each().for_each(|(run, source)| {
+                let ticks = source.ticks.map(|ticks| &ticks[run.range()]);
                 column.extend_ticks(ticks, run.rows);
             }),
         }
         let mut of_column = Vec::with_capacity(sources.len());
         for (position, column) in self.columns.iter_mut().enumerate() {
             of_column.clear();
-            of_column.extend(sources.iter().map(|of| of.columns.get(position)));
+            of_column.extend(sources.iter().map(|source| source.columns.get(position)));
             column.append_rows(&of_column, rows);
         }
     }
@@ -289,7 +295,7 @@ impl Column {
                 .validity
                 .get_or_insert_with(|| Bitmap::repeat(true, len));
             match &other.validity {
-                Some(of) => validity.append(of, rows.clone()),
+                Some(theirs) => validity.append(theirs, rows.clone()),
                 None => rows.clone().for_each(|_| validity.push(true)),
             }
         }
@@ -356,10 +362,12 @@ impl Column {
 
     /// Appends rows of columns of the same type.
     fn append_rows(&mut self, sources: &[Option<&Self>], rows: &Rows<'_>) {
-        let is_whole = |of: Option<&Self>| of.is_some_and(|of| of.validity.is_none());
+        let is_whole =
+            |column: Option<&Self>| column.is_some_and(|column| column.validity.is_none());
         // A source that has ended has no columns.
         let are_whole = || {
-            sources.iter().copied().all(is_whole) || rows.sources().all(|of| is_whole(sources[of]))
+            sources.iter().copied().all(is_whole)
+                || rows.sources().all(|source| is_whole(sources[source]))
         };
         if self.validity.is_none() && are_whole() {
             macro_rules! numbers {
@@ -368,7 +376,7 @@ impl Column {
                         $(ColumnData::$kind(to) => {
                             let of_sources: Vec<&[_]> = sources
                                 .iter()
-                                .map(|of| match of {
+                                .map(|source| match source {
                                     Some(Self { data: ColumnData::$kind(from), .. }) => &from[..],
                                     Some(_) => unreachable!("columns of one schema have the same types"),
                                     None => &[],

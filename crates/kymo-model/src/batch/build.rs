@@ -48,7 +48,10 @@ impl Table {
     /// No rows, of columns of these types.
     pub fn new(schema: &[ColumnType]) -> Self {
         Self {
-            columns: schema.iter().map(|of| Column::new(&of.data_type)).collect(),
+            columns: schema
+                .iter()
+                .map(|column| Column::new(&column.data_type))
+                .collect(),
             ..Self::default()
         }
     }
@@ -106,13 +109,13 @@ impl Columns {
             direct: vec![0; schema.fields().len()],
             ..Self::default()
         };
-        for (position, of) in wanted.iter().enumerate() {
-            let column = Column::new(&of.column.data_type);
+        for (position, wish) in wanted.iter().enumerate() {
+            let column = Column::new(&wish.column.data_type);
             columns.table.columns.push(column);
-            let is_apart = matches!(of.source, ColumnSource::Shared | ColumnSource::Gathered);
+            let is_apart = matches!(wish.source, ColumnSource::Shared | ColumnSource::Gathered);
             columns.apart.push(is_apart);
             let path = vec![Step::Column(position)];
-            match &of.source {
+            match &wish.source {
                 ColumnSource::None | ColumnSource::Shared | ColumnSource::Gathered => {}
                 ColumnSource::Fields(picks) => {
                     for pick in picks {
@@ -127,8 +130,8 @@ impl Columns {
             }
         }
         columns.to_fill = columns.apart.iter().filter(|&&apart| !apart).count();
-        for (position, of) in wanted.iter().enumerate() {
-            if let ColumnSource::Fields(picks) = &of.source
+        for (position, wish) in wanted.iter().enumerate() {
+            if let ColumnSource::Fields(picks) = &wish.source
                 && let [pick] = &picks[..]
                 && is_single(schema, pick.field)
                 && columns.targets.hits(pick.field).count() == 1
@@ -161,8 +164,8 @@ impl Columns {
             self.deep.push(Text::default());
             return;
         }
-        let of = schema.field(field);
-        if matches!(of.kind, Kind::Struct | Kind::Variant) {
+        let info = schema.field(field);
+        if matches!(info.kind, Kind::Struct | Kind::Variant) {
             for (position, member) in members(schema, field, level).into_iter().enumerate() {
                 let mut path = path.clone();
                 path.push(Step::Member(position));
@@ -172,9 +175,9 @@ impl Columns {
                 }
             }
         } else {
-            for &child in &of.children {
+            for &child in &info.children {
                 let mut path = path.clone();
-                let is_array = matches!(of.kind, Kind::Array { .. });
+                let is_array = matches!(info.kind, Kind::Array { .. });
                 if is_array {
                     path.push(Step::Items);
                 }
@@ -206,8 +209,8 @@ impl Columns {
         elements: &Elements,
         is_column: bool,
     ) {
-        let of = schema.field(field);
-        let labels = match &of.kind {
+        let info = schema.field(field);
+        let labels = match &info.kind {
             Kind::Uint { labels, .. } | Kind::Sint { labels, .. } => {
                 labels.clone().map(Labeled::Values)
             }
@@ -224,11 +227,11 @@ impl Columns {
             part: None,
         };
         self.targets.push(field, elements.clone(), target);
-        let is_array = matches!(of.kind, Kind::Array { .. });
+        let is_array = matches!(info.kind, Kind::Array { .. });
         if is_array {
             path.push(Step::Items);
         }
-        for &child in &of.children {
+        for &child in &info.children {
             let path = path.clone();
             self.add_labels(schema, child, path, elements, is_column && !is_array);
         }

@@ -99,7 +99,7 @@ impl DataType {
         }
         let signed = left.1 || right.1;
         // An unsigned one takes one bit more where there is a sign.
-        let bits = |of: (u32, bool, bool)| of.0 + u32::from(signed && !of.1);
+        let bits = |class: (u32, bool, bool)| class.0 + u32::from(signed && !class.1);
         Self::integer(bits(left).max(bits(right)), signed).unwrap_or(Self::Float64)
     }
 }
@@ -235,7 +235,10 @@ impl Column {
             },
             DataType::Struct(members) => ColumnData::Struct {
                 len: 0,
-                members: members.iter().map(|of| Self::new(&of.data_type)).collect(),
+                members: members
+                    .iter()
+                    .map(|member| Self::new(&member.data_type))
+                    .collect(),
             },
         };
         Self {
@@ -307,7 +310,9 @@ impl Column {
                 }
             }
             ColumnData::Struct { members, .. } => {
-                members.iter().for_each(|of| of.each_number(row, each));
+                members
+                    .iter()
+                    .for_each(|member| member.each_number(row, each));
             }
             _ => match self.value(row) {
                 Value::Uint(number) => each(number),

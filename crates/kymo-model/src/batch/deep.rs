@@ -31,9 +31,9 @@ pub(super) fn parts(schema: &Schema, root: FieldId, text: usize) -> Vec<(FieldId
     let mut next = 0;
     while let Some(&(field, _)) = parts.get(next) {
         next += 1;
-        let of = schema.field(field);
-        let is_struct = matches!(of.kind, Kind::Struct);
-        for &child in &of.children {
+        let info = schema.field(field);
+        let is_struct = matches!(info.kind, Kind::Struct);
+        for &child in &info.children {
             let name = schema.field(child).name.clone();
             let key = is_struct.then(|| name.unwrap_or_else(|| "".into()));
             parts.push((child, Part { text, key }));

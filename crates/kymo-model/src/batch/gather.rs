@@ -100,10 +100,10 @@ macro_rules! each_number {
             F32Le f32 from_le_bytes, F32Be f32 from_be_bytes, F64Le f64 from_le_bytes, F64Be f64 from_be_bytes
         }
     };
-    ($number:expr, $read:ident => $do:expr, $($of:ident $type:ident $from:ident $wide:ident),*;
+    ($number:expr, $read:ident => $do:expr, $($kind:ident $type:ident $from:ident $wide:ident),*;
         $($float:ident $float_type:ident $float_from:ident),*) => {
         match $number {
-            $(Number::$of => {
+            $(Number::$kind => {
                 let $read = |bytes: &[u8]| {
                     bytes.first_chunk().map(|bytes| $wide::from($type::$from(*bytes)) as u64)
                 };
@@ -168,7 +168,8 @@ impl Columns {
         } = &mut *self.table;
         let column = &mut columns[column];
         for (base, place) in places {
-            let at = place.and_then(|of| Some((bytes.get(base.checked_add(of.offset)?..)?, of)));
+            let at = place
+                .and_then(|place| Some((bytes.get(base.checked_add(place.offset)?..)?, place)));
             let Some((bytes, place)) = at else {
                 column.push_null();
                 continue;
@@ -305,10 +306,10 @@ mod tests {
         ];
         let push = |column: &mut Column, number, base: usize| {
             let all = &bytes[base + 3..];
-            let of = |size: usize| &all[..size];
+            let first = |size: usize| &all[..size];
             let array = |size: usize| -> [u8; 8] {
                 let mut array = [0; 8];
-                array[..size].copy_from_slice(of(size));
+                array[..size].copy_from_slice(first(size));
                 array
             };
             let little = |size: usize| u64::from_le_bytes(array(size));

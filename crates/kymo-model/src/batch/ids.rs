@@ -79,8 +79,8 @@ impl Ids {
         let follows = match self.segments.last() {
             Some(Segment {
                 first,
-                rows: SegmentRows::Run(of),
-            }) => of.plus(row - first) == id,
+                rows: SegmentRows::Run(begin),
+            }) => begin.plus(row - first) == id,
             _ => false,
         };
         if !follows {
@@ -104,7 +104,9 @@ impl Ids {
 
     /// What identifies a row that exists.
     pub(super) fn get(&self, row: usize) -> RowId {
-        let next = self.segments.partition_point(|of| of.first <= row);
+        let next = self
+            .segments
+            .partition_point(|segment| segment.first <= row);
         let segment = &self.segments[next - 1];
         match &segment.rows {
             SegmentRows::Run(id) => id.plus(row - segment.first),
@@ -114,7 +116,7 @@ impl Ids {
 
     /// Rows that are one after the other in a chunk, and what identifies the first of them; there are `len` rows.
     pub(super) fn runs(&self, len: usize) -> impl Iterator<Item = (Range<usize>, RowId)> {
-        let ends = self.segments.iter().skip(1).map(|of| of.first);
+        let ends = self.segments.iter().skip(1).map(|segment| segment.first);
         let segments = self.segments.iter().zip(ends.chain([len]));
         segments.flat_map(|(segment, end)| {
             let mut next = segment.first;

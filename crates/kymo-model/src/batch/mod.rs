@@ -120,7 +120,10 @@ pub struct Batch {
 impl Batch {
     /// No rows, of a schema.
     pub fn new(schema: Arc<[ColumnType]>) -> Self {
-        let columns = schema.iter().map(|of| Column::new(&of.data_type)).collect();
+        let columns = schema
+            .iter()
+            .map(|column| Column::new(&column.data_type))
+            .collect();
         Self {
             schema,
             ids: Ids::default(),
@@ -200,7 +203,10 @@ impl Batch {
 
     /// The column with a name.
     pub fn column(&self, name: &str) -> Option<&Column> {
-        let position = self.schema.iter().position(|of| *of.name == *name)?;
+        let position = self
+            .schema
+            .iter()
+            .position(|column| *column.name == *name)?;
         self.columns.get(position)
     }
 

@@ -14,7 +14,7 @@ fn uint(bits: u32) -> Kind {
 }
 
 fn names(wanted: &[WantedColumn]) -> Vec<&str> {
-    wanted.iter().map(|of| &*of.column.name).collect()
+    wanted.iter().map(|wish| &*wish.column.name).collect()
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn labels_lie_beside_their_values_within_others() {
     let DataType::Struct(members) = &wanted[0].column.data_type else {
         panic!();
     };
-    let members: Vec<_> = members.iter().map(|of| &*of.name).collect();
+    let members: Vec<_> = members.iter().map(|member| &*member.name).collect();
     assert_eq!(members, ["e", "e.labels.labels", "e.labels"]);
 
     let mut columns = Columns::new(&schema, &wanted);
@@ -346,7 +346,7 @@ fn batches_keep_heads_and_notices() {
         ticks: Some(number),
     };
     let heads = [head(0, None), head(1, Some(-7)), head(2, Some(8))];
-    for (row, &of) in heads.iter().enumerate() {
+    for (row, &head) in heads.iter().enumerate() {
         if row == 2 {
             batch.push_notice(
                 0,
@@ -358,7 +358,7 @@ fn batches_keep_heads_and_notices() {
                 }),
             );
         }
-        batch.push_head(of);
+        batch.push_head(head);
         batch.append_columns(std::slice::from_ref(&column), row..row + 1);
     }
     assert_eq!(batch.len(), 3);
@@ -517,7 +517,10 @@ fn runs_of_sources_are_the_rows_one_by_one() {
         .into();
     // Of two sources, the first one with all values, the other one without some, and without a clock.
     let columns = [0u64, 1].map(|source| {
-        let mut columns: Vec<_> = schema.iter().map(|of| Column::new(&of.data_type)).collect();
+        let mut columns: Vec<_> = schema
+            .iter()
+            .map(|column| Column::new(&column.data_type))
+            .collect();
         for row in 0..9 {
             columns[0].push_uint(100 * source + row);
             match source == 1 && row % 3 == 0 {
@@ -576,21 +579,21 @@ fn runs_of_sources_are_the_rows_one_by_one() {
         for _ in 0..2 {
             at_once.append_runs(&sources, runs, no_time);
             for run in runs {
-                let of = &sources[run.source];
+                let source = &sources[run.source];
                 for row in run.first..run.first + run.rows {
-                    let time = Some(of.times[row]).filter(|&time| time != no_time);
+                    let time = Some(source.times[row]).filter(|&time| time != no_time);
                     one_by_one.push_head(RowHead {
                         id: RowId {
-                            number: of.numbers[row],
-                            ..of.id
+                            number: source.numbers[row],
+                            ..source.id
                         },
-                        class: of.classes[row],
+                        class: source.classes[row],
                         time: time.map(kymo_time::Timestamp::from_nanos),
-                        ticks: of.ticks.map(|ticks| ticks[row]),
+                        ticks: source.ticks.map(|ticks| ticks[row]),
                     });
-                    one_by_one.append_columns(of.columns, row..row + 1);
+                    one_by_one.append_columns(source.columns, row..row + 1);
                 }
-                one_by_one.add_replaced(if run.first == 0 { of.replaced } else { 0 });
+                one_by_one.add_replaced(if run.first == 0 { source.replaced } else { 0 });
             }
         }
         assert_eq!(format!("{at_once:?}"), format!("{one_by_one:?}"));

@@ -138,7 +138,7 @@ impl Visitor for Columns {
                 }
                 false => u64::from(column.push_text(text)),
             },
-            |of| of.string(text),
+            |builder| builder.string(text),
         );
     }
 

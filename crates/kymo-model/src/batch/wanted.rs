@@ -49,12 +49,12 @@ fn nested_type(schema: &Schema, field: FieldId, level: usize) -> DataType {
     if deep::is_text(schema, field, level) {
         return DataType::Text;
     }
-    let of = schema.field(field);
+    let info = schema.field(field);
     let only_child = |level| {
-        let child = of.children.first();
+        let child = info.children.first();
         child.map(|&child| nested_type(schema, child, level))
     };
-    match &of.kind {
+    match &info.kind {
         Kind::Uint { bits, .. } | Kind::BitArray { bits } | Kind::BitMap { bits, .. } => {
             DataType::integer(*bits, false).unwrap_or(DataType::Uint64)
         }
@@ -67,7 +67,7 @@ fn nested_type(schema: &Schema, field: FieldId, level: usize) -> DataType {
         Kind::Blob => DataType::Binary,
         Kind::Struct | Kind::Variant => {
             let members = members(schema, field, level);
-            DataType::Struct(members.into_iter().map(|of| of.column).collect())
+            DataType::Struct(members.into_iter().map(|member| member.column).collect())
         }
         Kind::Array { .. } => {
             list(only_child(level + 1).unwrap_or(DataType::Struct(Arc::default())))
@@ -134,8 +134,8 @@ fn nested_labels_type(schema: &Schema, field: FieldId, level: usize) -> Option<D
     if deep::is_text(schema, field, level) {
         return None;
     }
-    let of = schema.field(field);
-    let texts: Arc<[Arc<str>]> = match &of.kind {
+    let info = schema.field(field);
+    let texts: Arc<[Arc<str>]> = match &info.kind {
         Kind::Uint {
             labels: Some(labels),
             ..
@@ -150,10 +150,10 @@ fn nested_labels_type(schema: &Schema, field: FieldId, level: usize) -> Option<D
             .collect(),
         Kind::BitMap { flags, .. } => flags.iter().map(|flag| Arc::clone(&flag.name)).collect(),
         Kind::Array { .. } => {
-            let data_type = nested_labels_type(schema, *of.children.first()?, level + 1)?;
+            let data_type = nested_labels_type(schema, *info.children.first()?, level + 1)?;
             return Some(list(data_type));
         }
-        Kind::Optional => return nested_labels_type(schema, *of.children.first()?, level + 1),
+        Kind::Optional => return nested_labels_type(schema, *info.children.first()?, level + 1),
         _ => return None,
     };
     Some(list(DataType::Dictionary(texts)))

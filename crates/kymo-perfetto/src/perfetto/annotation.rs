@@ -37,12 +37,11 @@ enum Simple<'a> {
     Nested(&'a [u8]),
 }
 
-fn look_up(of: &Interned, iid: u64) -> &[u8] {
-    of.get(&iid).map_or(&[], |text| text)
+fn look_up(names: &Interned, iid: u64) -> &[u8] {
+    names.get(&iid).map_or(&[], |text| text)
 }
 
 fn found<'a>(message: &'a [u8], sequence: &'a Sequence) -> Found<'a> {
-    use annotation as of;
     let mut found = Found {
         name: &[],
         value: None,
@@ -50,26 +49,26 @@ fn found<'a>(message: &'a [u8], sequence: &'a Sequence) -> Found<'a> {
     for field in fields(message) {
         let wire = field.wire;
         let value = match field.number {
-            of::NAME_IID => {
+            annotation::NAME_IID => {
                 found.name = look_up(&sequence.annotation_names, wire.uint());
                 continue;
             }
-            of::NAME => {
+            annotation::NAME => {
                 found.name = wire.bytes();
                 continue;
             }
-            of::BOOL_VALUE => Simple::Value(Value::Bool(wire.uint() != 0)),
-            of::UINT_VALUE => Simple::Value(Value::Uint(wire.uint())),
-            of::INT_VALUE => Simple::Value(Value::Sint(wire.int())),
-            of::DOUBLE_VALUE => Simple::Value(Value::Float(wire.double())),
-            of::STRING_VALUE => Simple::Value(Value::Text(wire.bytes())),
-            of::POINTER_VALUE => Simple::Value(Value::Pointer(wire.uint())),
+            annotation::BOOL_VALUE => Simple::Value(Value::Bool(wire.uint() != 0)),
+            annotation::UINT_VALUE => Simple::Value(Value::Uint(wire.uint())),
+            annotation::INT_VALUE => Simple::Value(Value::Sint(wire.int())),
+            annotation::DOUBLE_VALUE => Simple::Value(Value::Float(wire.double())),
+            annotation::STRING_VALUE => Simple::Value(Value::Text(wire.bytes())),
+            annotation::POINTER_VALUE => Simple::Value(Value::Pointer(wire.uint())),
             // It is not known whether it is correct.
-            of::LEGACY_JSON => Simple::Value(Value::Text(wire.bytes())),
-            of::STRING_IID => Simple::Interned(look_up(&sequence.texts, wire.uint())),
-            of::NESTED_VALUE => Simple::Nested(wire.bytes()),
-            of::DICT_ENTRIES => Simple::Dict,
-            of::ARRAY_VALUES => Simple::Array,
+            annotation::LEGACY_JSON => Simple::Value(Value::Text(wire.bytes())),
+            annotation::STRING_IID => Simple::Interned(look_up(&sequence.texts, wire.uint())),
+            annotation::NESTED_VALUE => Simple::Nested(wire.bytes()),
+            annotation::DICT_ENTRIES => Simple::Dict,
+            annotation::ARRAY_VALUES => Simple::Array,
             _ => continue,
         };
         found.value = Some(value);

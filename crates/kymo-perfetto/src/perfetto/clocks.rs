@@ -106,7 +106,11 @@ impl Snapshots {
                     .iter()
                     .find_map(|&(clock, value)| clocks.convert(clock, value));
                 match at {
-                    Some(at) => found.extend(snapshot.iter().map(|&(clock, of)| (clock, of, at))),
+                    Some(at) => found.extend(
+                        snapshot
+                            .iter()
+                            .map(|&(clock, reading)| (clock, reading, at)),
+                    ),
                     None => rest.push(snapshot),
                 }
             }

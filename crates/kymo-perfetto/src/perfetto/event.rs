@@ -70,8 +70,8 @@ fn extend(numbers: &mut Vec<u64>, more: impl Iterator<Item = u64>) {
     numbers.extend(more.take(left));
 }
 
-fn look_up<'a>(of: &'a Interned, iid: u64, missing: &mut u64) -> &'a [u8] {
-    let text = of.get(&iid);
+fn look_up<'a>(names: &'a Interned, iid: u64, missing: &mut u64) -> &'a [u8] {
+    let text = names.get(&iid);
     *missing += u64::from(text.is_none());
     text.map_or(&[], |text| text)
 }

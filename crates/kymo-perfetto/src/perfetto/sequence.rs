@@ -81,7 +81,7 @@ impl Sequence {
     pub(super) fn intern(&mut self, message: &[u8], all: &mut usize) -> (u64, u64) {
         let (mut folded, mut locations) = (0, 0);
         for field in fields(message) {
-            let of = match field.number {
+            let names = match field.number {
                 interned::CATEGORIES => &mut self.categories,
                 interned::EVENT_NAMES => &mut self.event_names,
                 interned::ANNOTATION_NAMES => &mut self.annotation_names,
@@ -99,7 +99,7 @@ impl Sequence {
             if *all + cost <= MOST_INTERNED {
                 *all += cost;
                 self.interned += cost;
-                of.insert(iid, text.into());
+                names.insert(iid, text.into());
             } else {
                 folded += 1;
             }
@@ -115,9 +115,9 @@ impl Sequence {
                 defaults::TIMESTAMP_CLOCK_ID => found.clock = Some(field.wire.uint()),
                 defaults::TRACK_EVENT => {
                     for field in fields(field.wire.bytes()) {
-                        let more = |of: &mut Vec<u64>| {
-                            let left = MOST_EXTRA.saturating_sub(of.len());
-                            of.extend(varints(field.wire).take(left));
+                        let more = |tracks: &mut Vec<u64>| {
+                            let left = MOST_EXTRA.saturating_sub(tracks.len());
+                            tracks.extend(varints(field.wire).take(left));
                         };
                         match field.number {
                             defaults::TRACK_UUID => found.track = Some(field.wire.uint()),
@@ -149,14 +149,14 @@ impl Sequence {
 
     /// The nanoseconds that a packet says on a clock.
     pub(super) fn nanos(&mut self, clock: u64, value: u64) -> Option<i64> {
-        let Some(of) = self.clocks.get_mut(&clock) else {
+        let Some(known) = self.clocks.get_mut(&clock) else {
             return nanos(value, 1);
         };
-        let value = match of.is_incremental {
-            true => of.value.wrapping_add(value),
+        let value = match known.is_incremental {
+            true => known.value.wrapping_add(value),
             false => value,
         };
-        of.value = value;
-        nanos(value, of.multiplier)
+        known.value = value;
+        nanos(value, known.multiplier)
     }
 }

@@ -326,7 +326,7 @@ impl AnnotationKind {
 #[derive(Clone, Debug)]
 pub struct Annotation {
     /// What it is in, as a field.
-    of: u32,
+    container: u32,
     /// All that comes before a value of less than 128 bytes altogether, and how many bytes that is; the second one is
     /// the length.
     short: [u8; 16],
@@ -342,8 +342,8 @@ pub struct Annotation {
 
 impl Annotation {
     /// An annotation that has the name with this number; 0 is that of none.
-    pub fn new(of: AnnotationOf, name: u64, kind: AnnotationKind) -> Self {
-        let of = match of {
+    pub fn new(container: AnnotationOf, name: u64, kind: AnnotationKind) -> Self {
+        let container = match container {
             AnnotationOf::Event => event::ANNOTATIONS,
             AnnotationOf::Dictionary => annotation::DICT_ENTRIES,
             AnnotationOf::Array => annotation::ARRAY_VALUES,
@@ -357,10 +357,10 @@ impl Annotation {
         varint(u64::from(kind << 3 | wire), &mut line);
         // Two bytes, 11 for the name, and two for the kind at most.
         let mut short = [0; 16];
-        short[0] = (of << 3 | 2) as u8;
+        short[0] = (container << 3 | 2) as u8;
         short[2..2 + line.len()].copy_from_slice(line.as_bytes());
         Self {
-            of,
+            container,
             short,
             short_size: 2 + line.len(),
             head: Stamp::new(line.as_bytes()),
@@ -414,7 +414,7 @@ impl Annotation {
                 proto::put(length as u64, room);
             });
         } else {
-            proto::length(self.of, self.head_size + size, out);
+            proto::length(self.container, self.head_size + size, out);
             out.stamp(&self.head);
             varint(length as u64, out);
         }
@@ -422,14 +422,14 @@ impl Annotation {
 
     /// Writes it without a value.
     pub fn nothing(&self, out: &mut Line) {
-        proto::length(self.of, self.name_size, out);
+        proto::length(self.container, self.name_size, out);
         out.stamp(&self.name);
     }
 
     /// Begins a value with parts, which are annotations; returns what [`end`](Self::end) takes.
     #[inline]
     pub fn begin(&self, out: &mut Line) -> usize {
-        let begin = proto::begin(self.of, out);
+        let begin = proto::begin(self.container, out);
         out.stamp(&self.name);
         begin
     }

@@ -21,12 +21,12 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn value(&mut self, field: FieldId, value: impl std::fmt::Display) {
         let kind = &self.schema.field(field).kind;
-        let mut of = field;
+        let mut named = field;
         // What an optional or an array holds goes by its name.
-        while self.schema.field(of).name.is_none() {
-            of = self.schema.field(of).parent.unwrap();
+        while self.schema.field(named).name.is_none() {
+            named = self.schema.field(named).parent.unwrap();
         }
-        let name = self.schema.field(of).name.as_ref().unwrap();
+        let name = self.schema.field(named).name.as_ref().unwrap();
         let kind = match kind {
             Kind::Uint {
                 base: kymo_model::Base::Hexadecimal,

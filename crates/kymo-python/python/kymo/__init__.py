@@ -396,7 +396,7 @@ class Recordings:
         `span` is their length in nanoseconds. `tracks` have `bins`, of each that has rows its `begin`, their `count`,
         and of series `min`, `max`, `mean` and `last`.
         """
-        spans = [(of["begin"], of["end"]) for of in self.info()["recordings"] if of["begin"] is not None]
+        spans = [(one["begin"], one["end"]) for one in self.info()["recordings"] if one["begin"] is not None]
         if begin is None and spans:
             begin = min(begin for begin, _ in spans)
         if end is None and spans:

@@ -3,7 +3,7 @@
 use kymo_machine::Width;
 
 use crate::fault::Error;
-use crate::model::judge::LATEST;
+use crate::model::validate::LATEST;
 use crate::model::{
     Archive, ArchiveKind, ArchiveLink, ArchiveState, DataSource, Database, Scratch, SourceState,
     State,

@@ -22,7 +22,7 @@ use super::rows::{self, Cut, UnderWay};
 use super::{Measurement, Sample, Template};
 use crate::file::native::structs::{SLOT, SLOTS};
 use crate::file::native::{CodingKind, Definitions, InPlace, Numbers, Parts};
-use crate::model::judge::LATEST;
+use crate::model::validate::LATEST;
 use crate::model::{Consolidation, Scratch};
 
 /// A native file's definitions, for updates of the direct way.

@@ -65,7 +65,7 @@ pub use written::Written;
 use std::sync::Arc;
 
 use crate::fault::Error;
-use crate::model::judge::LATEST;
+use crate::model::validate::LATEST;
 use crate::model::{Database, Scratch, State};
 use crate::{Time, Value};
 use plan::{Plan, Role};

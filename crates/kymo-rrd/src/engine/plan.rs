@@ -2,7 +2,7 @@
 
 use super::Template;
 use crate::fault::Error;
-use crate::model::judge::LATEST;
+use crate::model::validate::LATEST;
 use crate::model::{Archive, ArchiveKind, ArchiveLink, Consolidation, Reading, SourceKind};
 use crate::rpn::{Node, Program};
 use crate::{Database, Text};

@@ -121,7 +121,7 @@ pub fn read(bytes: &[u8]) -> Result<File<'_>, Error> {
         let field = format!("values of archive {}", error.archive);
         Error::new(field, error.length, "the end of the file", expected)
     })?;
-    crate::model::judge::judge(&database, |_| None, &mut findings);
+    crate::model::validate::validate(&database, |_| None, &mut findings);
     if let Some(damage) = findings.damage() {
         return Err(damage.clone());
     }

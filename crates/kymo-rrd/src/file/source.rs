@@ -6,7 +6,7 @@ use kymo_machine::Machine;
 
 use crate::fault::{Error, Findings};
 use crate::file::native::{self, Confidence, Detection};
-use crate::model::judge::judge;
+use crate::model::validate::validate;
 use crate::{Database, Rows, file::portable, file::rrd4j};
 
 /// A database, read from a file of whatever form.
@@ -117,7 +117,7 @@ impl<'a> Source<'a> {
             return Err(Error::new("updates", None, found, expected));
         };
         let mut findings = Findings::default();
-        judge(&database, |_| None, &mut findings);
+        validate(&database, |_| None, &mut findings);
         match findings.damage() {
             Some(damage) => Err(damage.clone()),
             None => Ok(Self {

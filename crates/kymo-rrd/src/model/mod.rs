@@ -7,8 +7,8 @@
 //! Rows are numbered as they lie in the file: an archive is a ring, in which
 //! [`ArchiveState::current_row`] was written last, and the row after it is the oldest.
 
-pub mod judge;
 pub mod rows;
+pub mod validate;
 pub mod value;
 
 use std::fmt;
@@ -481,14 +481,14 @@ impl Database {
     pub fn check_shape(&self) -> Result<(), ShapeError> {
         let sources = self.sources.len();
         let archives = self.archives.len();
-        let count = |what: fmt::Arguments<'_>, found: usize, of: usize, each: &str| {
-            if found == of {
+        let count = |what: fmt::Arguments<'_>, found: usize, expected: usize, each: &str| {
+            if found == expected {
                 return Ok(());
             }
             Err(ShapeError {
                 what: what.to_string(),
                 found: found as u64,
-                expected: format!("{of}, one for each {each}"),
+                expected: format!("{expected}, one for each {each}"),
             })
         };
         let at_least_one = |what: fmt::Arguments<'_>, found: u64| {

@@ -9,7 +9,7 @@ use crate::model::rows::Row;
 
 /// Walks the rows of a chunk.
 pub struct RowCursor<'a> {
-    pub(super) of: &'a Recording,
+    pub(super) recording: &'a Recording,
     pub(super) rows: Rows<'a>,
     pub(super) archive: usize,
     /// The first row of the chunk; rows are counted through their stream.
@@ -30,24 +30,24 @@ impl<'c> Cursor for RowCursor<'c> {
         }
         let number = self.next;
         self.next += 1;
-        let place = number - self.of.vanished(self.archive);
+        let place = number - self.recording.vanished(self.archive);
         let Some(row) = self.rows.row(self.archive, place) else {
             return Ok(None);
         };
         Ok(Some(RowEvent {
-            of: self.of,
-            class: &self.of.contents.layout.classes[self.archive],
+            recording: self.recording,
+            class: &self.recording.contents.layout.classes[self.archive],
             row,
             archive: self.archive,
             number: number - self.first,
-            ticks: self.of.ticks(self.archive, place),
+            ticks: self.recording.ticks(self.archive, place),
         }))
     }
 }
 
 /// A row as an event.
 pub struct RowEvent<'a> {
-    of: &'a Recording,
+    recording: &'a Recording,
     class: &'a EventClass,
     row: Row<'a>,
     archive: usize,
@@ -65,7 +65,7 @@ impl Event for RowEvent<'_> {
     }
 
     fn timestamp(&self) -> Option<Timestamp> {
-        self.of.clock().timestamp(self.ticks?)
+        self.recording.clock().timestamp(self.ticks?)
     }
 
     fn ticks(&self) -> Option<u64> {
@@ -77,7 +77,7 @@ impl Event for RowEvent<'_> {
     }
 
     fn begin_bit(&self) -> u64 {
-        self.number * self.of.contents.database.sources.len() as u64 * VALUE_BITS
+        self.number * self.recording.contents.database.sources.len() as u64 * VALUE_BITS
     }
 
     fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {

@@ -33,8 +33,8 @@ impl Layout {
             key.extend((source.name.as_bytes().len() as u64).to_le_bytes());
             key.extend(source.name.as_bytes());
         }
-        for (archive, of) in database.archives.iter().enumerate() {
-            key.extend(of.kind.name().as_bytes());
+        for (archive, info) in database.archives.iter().enumerate() {
+            key.extend(info.kind.name().as_bytes());
             key.push(0);
             key.extend(
                 database
@@ -49,7 +49,7 @@ impl Layout {
         }
         let new = Arc::new(Self::new(database));
         if layouts.len() >= MOST_LAYOUTS {
-            layouts.retain(|_, of| of.strong_count() > 0);
+            layouts.retain(|_, layout| layout.strong_count() > 0);
         }
         if layouts.len() < MOST_LAYOUTS {
             layouts.insert(key, Arc::downgrade(&new));

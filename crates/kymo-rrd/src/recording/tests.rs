@@ -26,10 +26,17 @@ impl Visitor for Values {
 
 #[test]
 fn archives_are_streams_of_rows() {
-    let of = open();
-    assert_eq!(of.name(), Some("load"));
-    assert_eq!((of.format().name, of.format().version), ("rrd", "0004"));
-    let names: Vec<_> = of.streams().iter().map(|stream| &*stream.name).collect();
+    let recording = open();
+    assert_eq!(recording.name(), Some("load"));
+    assert_eq!(
+        (recording.format().name, recording.format().version),
+        ("rrd", "0004")
+    );
+    let names: Vec<_> = recording
+        .streams()
+        .iter()
+        .map(|stream| &*stream.name)
+        .collect();
     assert_eq!(
         names,
         [
@@ -41,10 +48,10 @@ fn archives_are_streams_of_rows() {
             "FAILURES/300"
         ]
     );
-    let chunk = of.chunk(0, 0).unwrap();
-    assert_eq!((of.chunk_count(0), of.chunk(0, 1)), (1, None));
+    let chunk = recording.chunk(0, 0).unwrap();
+    assert_eq!((recording.chunk_count(0), recording.chunk(0, 1)), (1, None));
     assert_eq!(chunk.bytes, 10 * 2 * 8);
-    let mut cursor = of.cursor(&chunk);
+    let mut cursor = recording.cursor(&chunk);
     let mut rows = Vec::new();
     while let Some(event) = cursor.next_event().unwrap() {
         let mut values = Values::default();
@@ -63,7 +70,7 @@ fn archives_are_streams_of_rows() {
 
 #[test]
 fn shifts_move_times() {
-    let mut of = open();
+    let mut recording = open();
     for (nanos, expected) in [
         (7_000_000_000, 1_700_008_807_000_000_000),
         (-7_000_000_001, 1_700_008_799_999_999_999),
@@ -72,8 +79,8 @@ fn shifts_move_times() {
             nanos,
             from_unix_epoch: false,
         };
-        of.shift(shift).unwrap();
-        let end = of.chunk(0, 0).unwrap().end_time.unwrap();
+        recording.shift(shift).unwrap();
+        let end = recording.chunk(0, 0).unwrap().end_time.unwrap();
         assert_eq!(end.as_nanos(), expected);
     }
 }
@@ -83,21 +90,24 @@ fn what_has_not_changed_is_shared() {
     let name = format!("kymo-rrd-unchanged-{}.rrd", std::process::id());
     let path = std::env::temp_dir().join(name);
     std::fs::write(&path, FILE).unwrap();
-    let mut of = Recording::open(&path, None).unwrap();
+    let mut recording = Recording::open(&path, None).unwrap();
     let other = Recording::open(&path, None).unwrap();
-    assert!(Arc::ptr_eq(&of.contents.layout, &other.contents.layout));
-    let unmoved = of.chunk(0, 0).unwrap();
+    assert!(Arc::ptr_eq(
+        &recording.contents.layout,
+        &other.contents.layout
+    ));
+    let unmoved = recording.chunk(0, 0).unwrap();
     let shift = Shift {
         nanos: 5,
         from_unix_epoch: false,
     };
-    of.shift(shift).unwrap();
-    let again = of.unchanged().expect("the file is the same");
-    assert!(Arc::ptr_eq(&of.contents, &again.contents));
+    recording.shift(shift).unwrap();
+    let again = recording.unchanged().expect("the file is the same");
+    assert!(Arc::ptr_eq(&recording.contents, &again.contents));
     assert_eq!(again.chunk(0, 0).unwrap(), unmoved);
     assert_eq!(again.streams()[0].clock.as_deref(), Some(&clock()));
     std::fs::write(&path, &FILE[..FILE.len() - 8]).unwrap();
-    assert!(of.unchanged().is_none());
+    assert!(recording.unchanged().is_none());
     std::fs::remove_file(&path).unwrap();
     assert!(open().unchanged().is_none(), "it has no file");
 }

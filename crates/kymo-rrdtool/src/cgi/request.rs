@@ -167,7 +167,7 @@ mod tests {
     fn requests_are_read_as_cgi_says() {
         let read = |variables: &[(&str, &str)], mut input: &[u8]| {
             let environment = |name: &str| {
-                let found = variables.iter().find(|(of, _)| *of == name);
+                let found = variables.iter().find(|(known, _)| *known == name);
                 found.map(|(_, value)| (*value).to_owned())
             };
             Request::read(&environment, &mut input, &mut |_| ())

@@ -259,7 +259,7 @@ mod tests {
         fn replace(&mut self, tag: Tag, arguments: &[Vec<u8>]) -> Vec<u8> {
             let arguments: Vec<_> = arguments
                 .iter()
-                .map(|of| String::from_utf8_lossy(of))
+                .map(|argument| String::from_utf8_lossy(argument))
                 .collect();
             format!("{{{tag:?} {}}}", arguments.join("|")).into_bytes()
         }

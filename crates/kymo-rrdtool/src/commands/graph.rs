@@ -488,7 +488,7 @@ fn run_spec<T>(
     let given = given.map(|(name, value)| {
         let has_value = OPTIONS
             .iter()
-            .any(|of| of.long == name && of.value.is_some());
+            .any(|option| option.long == name && option.value.is_some());
         let mut word = format!("--{name}").into_bytes();
         if has_value {
             word.push(b'=');

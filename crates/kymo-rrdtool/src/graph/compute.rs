@@ -142,9 +142,9 @@ impl Script {
                     known.push(Known::Series(series));
                 }
                 Action::Summarise { variable, summary } => {
-                    let of = known[*variable].series();
-                    let value = of.map_or(f64::NAN, |series| summary.of(series));
-                    let time = of.and_then(|series| summary.time_in(series));
+                    let source = known[*variable].series();
+                    let value = source.map_or(f64::NAN, |series| summary.of(series));
+                    let time = source.and_then(|series| summary.time_in(series));
                     known.push(Known::Value { value, time });
                 }
                 Action::Shift { variable, by } => {

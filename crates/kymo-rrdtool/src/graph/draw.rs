@@ -247,9 +247,13 @@ impl Drawing<'_> {
 
     /// Shades where a series is unknown, and more strongly where all series are.
     fn unknown(&mut self, columns: &Columns) {
-        let drawn: Vec<&Vec<f64>> = columns.values.iter().filter(|of| !of.is_empty()).collect();
-        let unknown = |pixel: usize| drawn.iter().filter(|of| of[pixel].is_nan()).count();
-        let pixels = drawn.first().map_or(0, |of| of.len());
+        let drawn: Vec<&Vec<f64>> = columns
+            .values
+            .iter()
+            .filter(|column| !column.is_empty())
+            .collect();
+        let unknown = |pixel: usize| drawn.iter().filter(|column| column[pixel].is_nan()).count();
+        let pixels = drawn.first().map_or(0, |column| column.len());
         let (top, bottom) = (self.bottom - self.height, self.bottom);
         let shade = |count: usize| match count {
             0 => None,

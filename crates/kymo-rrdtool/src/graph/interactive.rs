@@ -112,11 +112,11 @@ fn curves(graph: &Graph, layout: &Layout, options: &GraphOptions) -> Vec<Curve> 
     };
     let nanos = |time: i128| i64::try_from(time).unwrap_or(i64::MAX);
     let mut curves = Vec::new();
-    for (element, of) in graph.script.elements.iter().enumerate() {
-        let Some(curve) = of.kind.curve() else {
+    for (element, drawn) in graph.script.elements.iter().enumerate() {
+        let Some(curve) = drawn.kind.curve() else {
             continue;
         };
-        let (kind, width) = match &of.kind {
+        let (kind, width) = match &drawn.kind {
             Kind::Line { width, .. } => (CurveKind::Line, *width),
             Kind::Tick { fraction, .. } => (CurveKind::Tick(*fraction), 1.0),
             _ => (CurveKind::Area, 1.0),

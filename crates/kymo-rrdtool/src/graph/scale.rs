@@ -60,7 +60,7 @@ impl Columns {
                 continue;
             };
             let is_tick = matches!(element.kind, Kind::Tick { .. });
-            let of = match curve.shown {
+            let source = match curve.shown {
                 Shown::Number(value) => Ok(value),
                 Shown::Variable(variable) => match &known[variable] {
                     Known::Value { value, .. } => Ok(*value),
@@ -72,7 +72,7 @@ impl Columns {
                 if !curve.stack {
                     *sum = 0.0;
                 }
-                let value = match of {
+                let value = match source {
                     Ok(value) => value,
                     Err(series) => {
                         // Times are whole seconds.

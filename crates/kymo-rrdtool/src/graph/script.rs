@@ -172,15 +172,15 @@ impl Script {
     fn vdef(&mut self, word: &mut Word<'_>) -> Result<(), Failure> {
         let (name, text) = self.new_name(word)?;
         let text = String::from_utf8_lossy(&text).into_owned();
-        let Some((of, function)) = text.split_once(',') else {
+        let Some((vname, function)) = text.split_once(',') else {
             let message = format!("Comma expected in VDEF definition {text}");
             return Err(Failure::new(message));
         };
-        let variable = self.names.get(of.as_bytes()).copied();
+        let variable = self.names.get(vname.as_bytes()).copied();
         let variable = variable
-            .ok_or_else(|| Failure::new(format!("Not a valid vname: {of} in line {text}")))?;
+            .ok_or_else(|| Failure::new(format!("Not a valid vname: {vname} in line {text}")))?;
         if self.is_value[variable] {
-            let message = format!("variable '{of}' not DEF nor CDEF in VDEF '{text}'");
+            let message = format!("variable '{vname}' not DEF nor CDEF in VDEF '{text}'");
             return Err(Failure::new(message));
         }
         let wrong = |problem: String| Failure::new(format!("{problem} in VDEF '{}'", shown(&name)));

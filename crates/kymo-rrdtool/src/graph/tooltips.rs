@@ -44,7 +44,7 @@ pub(super) fn added(
 }
 
 fn css(colour: Colour) -> String {
-    let part = |of: f64| (of.clamp(0.0, 1.0) * 255.0).round() as u8;
+    let part = |share: f64| (share.clamp(0.0, 1.0) * 255.0).round() as u8;
     let Colour {
         red, green, blue, ..
     } = colour;
@@ -55,7 +55,7 @@ fn regions(graph: &Graph, layout: &Layout, columns: &Columns, options: &GraphOpt
     let (bottom, height) = (layout.bottom as f64, layout.graph_height as f64);
     let transform = Transform::new(&columns.range, options.logarithmic, bottom, height);
     let shown = shown(graph, layout, columns);
-    let pixels = shown.first().map_or(0, |of| of.tops.len());
+    let pixels = shown.first().map_or(0, |curve| curve.tops.len());
     let bounds = &graph.bounds;
     let step = (bounds.end - bounds.start) as f64 / pixels.max(1) as f64;
     let format = match step < 60.0 {
@@ -63,10 +63,10 @@ fn regions(graph: &Graph, layout: &Layout, columns: &Columns, options: &GraphOpt
         false => "%Y-%m-%d %H:%M",
     };
     let same = |a: usize, b: usize| {
-        let equal = |of: &[f64]| of[a].to_bits() == of[b].to_bits();
+        let equal = |pixels: &[f64]| pixels[a].to_bits() == pixels[b].to_bits();
         shown
             .iter()
-            .all(|of| equal(of.tops) && of.below.is_none_or(equal))
+            .all(|curve| equal(curve.tops) && curve.below.is_none_or(equal))
     };
     let mut out = String::from(
         "<style>.kymo-at .kymo-cross{visibility:hidden}.kymo-at:hover .kymo-cross{visibility:visible}</style>\n\
@@ -89,13 +89,13 @@ fn regions(graph: &Graph, layout: &Layout, columns: &Columns, options: &GraphOpt
             "<g class=\"kymo-at\"><title>{}",
             escaped(&date(format, time, &graph.zone))
         );
-        for of in &shown {
-            let value = of.tops[from] - of.below.map_or(0.0, |below| below[from]);
+        for curve in &shown {
+            let value = curve.tops[from] - curve.below.map_or(0.0, |below| below[from]);
             let value = match value.is_nan() {
                 true => "unknown".to_owned(),
                 false => short(value, options.base),
             };
-            let _ = write!(out, "\n{}: {value}", escaped(&of.name));
+            let _ = write!(out, "\n{}: {value}", escaped(&curve.name));
         }
         let _ = write!(
             out,
@@ -104,8 +104,8 @@ fn regions(graph: &Graph, layout: &Layout, columns: &Columns, options: &GraphOpt
              stroke-width=\"1\" stroke-dasharray=\"2 2\"/>",
             left + width / 2.0
         );
-        for of in shown.iter().filter(|of| !of.is_tick) {
-            let value = of.tops[from];
+        for curve in shown.iter().filter(|curve| !curve.is_tick) {
+            let value = curve.tops[from];
             if !value.is_finite() {
                 continue;
             }
@@ -114,7 +114,7 @@ fn regions(graph: &Graph, layout: &Layout, columns: &Columns, options: &GraphOpt
                 out,
                 "<circle cx=\"{}\" cy=\"{y:.2}\" r=\"2.5\" fill=\"{}\"/>",
                 left + width / 2.0,
-                of.colour
+                curve.colour
             );
         }
         out.push_str("</g></g>\n");
@@ -127,8 +127,8 @@ fn shown<'a>(graph: &Graph, layout: &Layout, columns: &'a Columns) -> Vec<Shown<
     let mut all = Vec::new();
     let mut before: Option<&[f64]> = None;
     let elements = graph.script.elements.iter().enumerate();
-    for ((element, of), tops) in elements.zip(&columns.values) {
-        let Some(curve) = of.kind.curve() else {
+    for ((element, item), tops) in elements.zip(&columns.values) {
+        let Some(curve) = item.kind.curve() else {
             continue;
         };
         let below = before.filter(|_| curve.stack);
@@ -145,7 +145,7 @@ fn shown<'a>(graph: &Graph, layout: &Layout, columns: &'a Columns) -> Vec<Shown<
             colour: css(colour),
             tops,
             below,
-            is_tick: matches!(of.kind, Kind::Tick { .. }),
+            is_tick: matches!(item.kind, Kind::Tick { .. }),
         });
     }
     all

@@ -183,7 +183,7 @@ impl Daemon {
 
 /// Whether others may connect at an address by one configuration than by another.
 fn has_other_permissions(before: &Config, now: &Config, address: &Address) -> bool {
-    let of = |config: &Config| {
+    let permissions = |config: &Config| {
         let spoken = config.spoken().into_iter();
         let mut here = spoken.filter(|(_, listen)| listen.addresses.contains(address));
         here.next().map(|(_, listen)| {
@@ -192,6 +192,6 @@ fn has_other_permissions(before: &Config, now: &Config, address: &Address) -> bo
             (access, listen.tls.clone())
         })
     };
-    let before = of(before);
-    before.is_some() && before != of(now)
+    let before = permissions(before);
+    before.is_some() && before != permissions(now)
 }

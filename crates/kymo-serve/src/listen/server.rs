@@ -205,15 +205,15 @@ impl Connections {
     }
 
     /// Ends those that came by some sockets, when what has come is answered or it has taken too long.
-    fn end(&self, of: impl Fn(&Weak<Socket>) -> bool) {
+    fn end(&self, is_meant: impl Fn(&Weak<Socket>) -> bool) {
         let each = |what: fn(&Stream)| {
             let open = self.open();
-            let its = open.values().filter(|it| of(&it.socket));
+            let its = open.values().filter(|it| is_meant(&it.socket));
             its.for_each(|it| what(&it.stream));
         };
         each(Stream::cut);
         let end = Instant::now() + LAST_ANSWERS;
-        while self.open().values().any(|it| of(&it.socket)) && Instant::now() < end {
+        while self.open().values().any(|it| is_meant(&it.socket)) && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(5));
         }
         each(|stream| stream.shutdown(Shutdown::Both));

@@ -50,9 +50,9 @@ impl ListenerCounters {
         Arc::clone(lock(&self.0).entry(address).or_default())
     }
 
-    /// The sum of what `of` reads.
-    pub(super) fn sum(&self, of: impl Fn(&Counters) -> u64) -> u64 {
-        lock(&self.0).values().map(|it| of(it)).sum()
+    /// The sum of what `count` reads.
+    pub(super) fn sum(&self, count: impl Fn(&Counters) -> u64) -> u64 {
+        lock(&self.0).values().map(|it| count(it)).sum()
     }
 
     /// Adds them to a page.
@@ -81,10 +81,10 @@ impl ListenerCounters {
         ];
         let all = lock(&self.0);
         let listener = |address: &SocketAddr| ("listener", address.to_string());
-        for (name, help, of) in fields {
+        for (name, help, counter) in fields {
             let values: Vec<_> = all
                 .iter()
-                .map(|(address, it)| (vec![listener(address)], of(it).load(Relaxed)))
+                .map(|(address, it)| (vec![listener(address)], counter(it).load(Relaxed)))
                 .collect();
             page.labelled(&format!("datagrams_{name}"), help, &values);
         }

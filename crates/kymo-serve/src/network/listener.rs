@@ -57,8 +57,8 @@ pub(super) struct Listener {
 type Stamp = Option<(i64, i64, u64, u64)>;
 
 fn stamp(path: &Path) -> Stamp {
-    let of = |it: Metadata| (it.mtime(), it.mtime_nsec(), it.size(), it.ino());
-    path.metadata().ok().map(of)
+    let state = |it: Metadata| (it.mtime(), it.mtime_nsec(), it.size(), it.ino());
+    path.metadata().ok().map(state)
 }
 
 impl Listener {

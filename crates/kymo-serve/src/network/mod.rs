@@ -302,9 +302,9 @@ impl Receiver {
         state.options = plan.options;
     }
 
-    /// What was counted at all addresses together; `of` is read of each.
-    pub fn count(&self, of: impl Fn(&Counters) -> u64) -> u64 {
-        self.shared.counters.sum(of)
+    /// What was counted at all addresses together; `count` reads it of each.
+    pub fn count(&self, count: impl Fn(&Counters) -> u64) -> u64 {
+        self.shared.counters.sum(count)
     }
 
     /// Adds what was received to a page of metrics.

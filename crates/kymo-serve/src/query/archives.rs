@@ -27,9 +27,9 @@ pub(crate) struct Chosen {
 /// row, the one with the longest step that is not longer than the wanted one, else the one with the shortest. If
 /// none reaches back, the one that reaches back most.
 pub(crate) fn choose(database: &Database, wanted: &WantedRows<'_>) -> Option<Chosen> {
-    let of = |function: &str| choose_of(database, wanted, function);
+    let choice = |function: &str| choose_of(database, wanted, function);
     let others = ["AVERAGE", "LAST", "MAX", "MIN"];
-    of(wanted.function).or_else(|| others.into_iter().find_map(of))
+    choice(wanted.function).or_else(|| others.into_iter().find_map(choice))
 }
 
 fn choose_of(database: &Database, wanted: &WantedRows<'_>, function: &str) -> Option<Chosen> {

@@ -175,14 +175,14 @@ impl AllCounters {
     /// Adds them to a page.
     pub(super) fn metrics(&self, page: &mut Page) {
         let all = lock(&self.0);
-        let each = |of: fn(&Counters) -> &AtomicU64| -> Vec<_> {
+        let each = |counter: fn(&Counters) -> &AtomicU64| -> Vec<_> {
             all.iter()
                 .map(|((protocol, listener), counters)| {
                     let labels = vec![
                         ("protocol", protocol.name().to_owned()),
                         ("listener", listener.clone()),
                     ];
-                    (labels, of(counters).load(Relaxed))
+                    (labels, counter(counters).load(Relaxed))
                 })
                 .collect()
         };

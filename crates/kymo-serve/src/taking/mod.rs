@@ -231,8 +231,9 @@ impl Taking {
         let mut receivers = Vec::new();
         for (protocol, listen) in options.line_listens() {
             for endpoint in &listen.datagrams {
-                let is_there =
-                    |(of, it): &(Protocol, Receiving)| (*of, &it.endpoint) == (protocol, endpoint);
+                let is_there = |(known, it): &(Protocol, Receiving)| {
+                    (*known, &it.endpoint) == (protocol, endpoint)
+                };
                 if there.iter().any(is_there) {
                     continue;
                 }
@@ -277,12 +278,13 @@ impl Taking {
         receiving.retain(|(protocol, it)| {
             let mut listens = options.line_listens().into_iter();
             it.is_handed
-                || listens
-                    .any(|(of, listen)| of == *protocol && listen.datagrams.contains(&it.endpoint))
+                || listens.any(|(known, listen)| {
+                    known == *protocol && listen.datagrams.contains(&it.endpoint)
+                })
         });
-        for (of, it) in receiving.iter().filter(|(_, it)| !it.is_handed) {
+        for (spoken, it) in receiving.iter().filter(|(_, it)| !it.is_handed) {
             let mut listens = options.line_listens().into_iter();
-            let listen = listens.find(|(protocol, _)| protocol == of);
+            let listen = listens.find(|(protocol, _)| protocol == spoken);
             if let (Endpoint::Unixgram(path), Some((_, listen))) = (&it.endpoint, listen)
                 && let Err(error) = listen.streams.access.give(path)
             {

@@ -41,7 +41,7 @@ pub(super) struct Session {
     /// Whether a client waits for an answer, and so for databases.
     pub(super) waits: bool,
     /// By the names that senders give them.
-    met: SequenceCache<Met>,
+    cache: SequenceCache<CachedSeries>,
     /// Bytes that the names take.
     remembered: usize,
     group: Group,
@@ -88,7 +88,8 @@ impl Summary {
     }
 }
 
-enum Met {
+/// What a name means to the common table.
+enum CachedSeries {
     Series(Arc<Series>, Option<Opened>),
     Rejected(Rejected),
 }
@@ -118,7 +119,7 @@ impl Session {
             listener: listener.to_owned(),
             sender,
             waits: false,
-            met: SequenceCache::new(),
+            cache: SequenceCache::new(),
             remembered: 0,
             group: Group::new(),
             now: now(),
@@ -204,12 +205,12 @@ impl Session {
         self.summary.is_temporary |= rejected.is_temporary();
         // Of databases that fail, the table has said why.
         let is_logged = self.summary.rejected == 0 && rejected != Rejected::Failed;
-        let met = &self.met;
+        let cache = &self.cache;
         let text = || {
             let reason = reason.unwrap_or_else(|| rejected.to_string());
-            match met.at(series) {
-                Met::Series(series, _) => format!("{}: {reason}", series.key()),
-                Met::Rejected(_) => reason,
+            match cache.at(series) {
+                CachedSeries::Series(series, _) => format!("{}: {reason}", series.key()),
+                CachedSeries::Rejected(_) => reason,
             }
         };
         self.summary.add(text);
@@ -223,38 +224,38 @@ impl Session {
     }
 
     /// What a name means to the common table.
-    fn look_up(&mut self, key: &Key, kind: Kind) -> Met {
+    fn look_up(&mut self, key: &Key, kind: Kind) -> CachedSeries {
         let table = &self.shared.table;
         match table.series(&self.options, self.protocol, key, kind, self.sender) {
-            Ok(series) => Met::Series(series, None),
+            Ok(series) => CachedSeries::Series(series, None),
             Err(rejected) => {
                 self.rejected_since.get_or_insert(self.seconds);
-                Met::Rejected(rejected)
+                CachedSeries::Rejected(rejected)
             }
         }
     }
 
-    /// Forgets the names that were met.
+    /// Forgets the names that are cached.
     fn forget_names(&mut self) {
-        self.met.clear();
+        self.cache.clear();
         let remembered = std::mem::take(&mut self.remembered);
         self.shared.remembered.fetch_sub(remembered, Relaxed);
     }
 
     /// Remembers what a name means.
-    fn remember(&mut self, raw: &[u8], met: Met) -> usize {
+    fn remember(&mut self, raw: &[u8], series: CachedSeries) -> usize {
         let bytes = raw.len() + REMEMBERED_NAME;
         let most = self.options.limits.most_series;
         let most = most.saturating_mul(REMEMBERED_PER_SERIES);
         let is_full = self.shared.remembered.load(Relaxed).saturating_add(bytes) > most
             && self.remembered > ALWAYS_REMEMBERED;
         // Names that do not come again, or that were not taken, are not kept for ever.
-        if is_full || self.met.len() > 2 * self.shared.table.known() + MOST_UNKNOWN {
+        if is_full || self.cache.len() > 2 * self.shared.table.known() + MOST_UNKNOWN {
             self.forget_names();
         }
         self.remembered += bytes;
         self.shared.remembered.fetch_add(bytes, Relaxed);
-        self.met.insert(raw, met)
+        self.cache.insert(raw, series)
     }
 }
 
@@ -266,13 +267,13 @@ impl Drop for Session {
 
 impl Sink for Session {
     fn find(&mut self, raw: &[u8]) -> Option<usize> {
-        let next = self.met.next_if(|name| name == raw);
-        next.or_else(|| self.met.find(raw))
+        let next = self.cache.next_if(|name| name == raw);
+        next.or_else(|| self.cache.find(raw))
     }
 
     fn series(&mut self, raw: &[u8], key: &Key, kind: Kind) -> usize {
-        let met = self.look_up(key, kind);
-        self.remember(raw, met)
+        let found = self.look_up(key, kind);
+        self.remember(raw, found)
     }
 
     fn sample(&mut self, series: usize, at: Option<i64>, number: Number) {
@@ -286,16 +287,16 @@ impl Sink for Session {
             return self.reject(Rejected::Ancient, series, reason);
         }
         let at = time(nanos);
-        if let Met::Series(known, _) = self.met.at(series)
+        if let CachedSeries::Series(known, _) = self.cache.at(series)
             && !known.touch(self.seconds)
         {
             // It was idle, or its database has expired.
             let known = Arc::clone(known);
-            *self.met.at_mut(series) = self.look_up(known.key(), known.kind());
+            *self.cache.at_mut(series) = self.look_up(known.key(), known.kind());
         }
-        let outcome = match self.met.at_mut(series) {
-            Met::Rejected(rejected) => Outcome::Rejected(*rejected, None),
-            Met::Series(series, opened) => {
+        let outcome = match self.cache.at_mut(series) {
+            CachedSeries::Rejected(rejected) => Outcome::Rejected(*rejected, None),
+            CachedSeries::Series(series, opened) => {
                 let table = &self.shared.table;
                 let taken = opened
                     .as_ref()

@@ -160,10 +160,10 @@ fn nothing_goes_round_in_circles() {
     await_count(&first.lists, 2);
     await_count(&first.notifications, 2);
     std::thread::sleep(Duration::from_millis(2500));
-    let of = |counters: &kymo_serve::ingest::Counters| {
+    let counts = |counters: &kymo_serve::ingest::Counters| {
         [&counters.lists, &counters.past, &counters.notifications].map(|it| it.load(Relaxed))
     };
-    assert_eq!((of(first), of(second)), ([2, 1, 2], [1, 0, 1]));
+    assert_eq!((counts(first), counts(second)), ([2, 1, 2], [1, 0, 1]));
     receivers.iter().for_each(Receiver::stop);
     forwarders.iter().for_each(|it| it.close());
     daemons.iter().for_each(Daemon::close);

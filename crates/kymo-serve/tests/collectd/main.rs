@@ -147,8 +147,8 @@ fn await_count(counter: &AtomicU64, expected: u64) {
 }
 
 /// Waits until a receiver has counted something at all of its addresses together.
-fn await_received(receiver: &Receiver, of: fn(&network::Counters) -> u64, expected: u64) {
-    await_number(|| receiver.count(of), expected);
+fn await_received(receiver: &Receiver, count: fn(&network::Counters) -> u64, expected: u64) {
+    await_number(|| receiver.count(count), expected);
 }
 
 fn await_number(found: impl Fn() -> u64, expected: u64) {

@@ -130,8 +130,9 @@ fn replies_are_collectds_but_where_the_documentation_says_why_not() {
             // Names of which every value was refused are not there; the table says which.
             let there = masked(command, &found);
             let is_refused = |name: &String| {
-                let of = |row: &(String, String)| row.0.contains(name) && row.1.starts_with('-');
-                differing.iter().any(of)
+                let is_missing =
+                    |row: &(String, String)| row.0.contains(name) && row.1.starts_with('-');
+                differing.iter().any(is_missing)
             };
             expected.retain(|name| there.contains(name) || !is_refused(name));
         }

@@ -581,14 +581,14 @@ fn databases_are_listed_and_sent_as_files() {
     let list = |target: &str| {
         let answer = it.get(target);
         let list = answer["databases"].as_array().unwrap().clone();
-        let pair = |of: &Value| {
-            let text = |key: &str| of[key].as_str().unwrap().to_owned();
+        let pair = |value: &Value| {
+            let text = |key: &str| value[key].as_str().unwrap().to_owned();
             (text("path"), text("version"))
         };
         list.iter().map(pair).collect::<Vec<_>>()
     };
     let all = list("/databases");
-    let names: Vec<&str> = all.iter().map(|of| of.0.as_str()).collect();
+    let names: Vec<&str> = all.iter().map(|pair| pair.0.as_str()).collect();
     let expected = [
         "plain.rrd",
         "web1/interface-eth0/if_octets.rrd",

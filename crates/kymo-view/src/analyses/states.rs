@@ -42,7 +42,7 @@ impl Run<'_> {
         let (states, names) =
             States::with_spans(self.recordings, select, self.query, self.options, &mut take)?;
         let is_several = self.recordings.len() > 1;
-        let tracks = states.tracks.iter().map(|of| &of.track);
+        let tracks = states.tracks.iter().map(|track| &track.track);
         let tracks: HashMap<String, &Track> = tracks
             .map(|track| (track.title(is_several), track))
             .collect();
@@ -53,14 +53,14 @@ impl Run<'_> {
                 histograms.entry(title).or_default().merge(histogram);
             }
         }
-        let lines = states.tracks.iter().map(|of| {
-            let histogram = histograms.get(of.track.title(is_several).as_str());
+        let lines = states.tracks.iter().map(|track| {
+            let histogram = histograms.get(track.track.title(is_several).as_str());
             let [p50, p95, p99] =
-                [500, 950, 990].map(|share| histogram.and_then(|of| of.percentile(share)));
+                [500, 950, 990].map(|share| histogram.and_then(|histogram| histogram.percentile(share)));
             json!({
-                "track": place(&of.track), "count": of.times.count(), "total": of.times.total(), "mean": of.times.mean(),
-                "deviation": of.times.deviation(), "min": of.times.min(), "p50": p50, "p95": p95, "p99": p99,
-                "max": of.times.max(),
+                "track": place(&track.track), "count": track.times.count(), "total": track.times.total(), "mean": track.times.mean(),
+                "deviation": track.times.deviation(), "min": track.times.min(), "p50": p50, "p95": p95, "p99": p99,
+                "max": track.times.max(),
             })
         });
         let longest = longest.into_sorted_vec().into_iter();

@@ -74,8 +74,10 @@ fn latencies_of_an_area_are_those_of_its_slices() {
     for (begin, end) in [(i64::MIN, i64::MAX), (500_000, 2_345_000), (0, 0)] {
         let request = json!({"kind": "latency", "begin": begin.to_string(), "end": end.to_string(), "worst": 3});
         let answer = analysis(&api, request);
-        let own = slices.iter().filter(|of| begin <= of.1 && of.1 <= end);
-        let mut lengths: Vec<i64> = own.map(|of| of.2 - of.1).collect();
+        let own = slices
+            .iter()
+            .filter(|slice| begin <= slice.1 && slice.1 <= end);
+        let mut lengths: Vec<i64> = own.map(|slice| slice.2 - slice.1).collect();
         lengths.sort_unstable();
         assert_eq!(answer["pairs"], lengths.len(), "{begin} {end}");
         assert_eq!(answer["max"].as_i64(), lengths.last().copied());
@@ -83,7 +85,7 @@ fn latencies_of_an_area_are_those_of_its_slices() {
             .as_array()
             .unwrap()
             .iter()
-            .map(|of| of[2].as_u64().unwrap())
+            .map(|row| row[2].as_u64().unwrap())
             .sum();
         assert_eq!(counted as usize, lengths.len());
         for (worst, length) in answer["worst"]
@@ -110,9 +112,12 @@ fn states_are_measured_from_one_event_to_the_next() {
     let request =
         json!({"kind": "states", "begin": "0", "end": "9999999", "start": "frame", "worst": 5});
     let answer = analysis(&api, request);
-    let begins = slices.iter().filter(|of| of.0 == "frame").map(|of| of.1);
+    let begins = slices
+        .iter()
+        .filter(|slice| slice.0 == "frame")
+        .map(|slice| slice.1);
     let begins: Vec<i64> = begins.collect();
-    let lengths: Vec<i64> = begins.windows(2).map(|of| of[1] - of[0]).collect();
+    let lengths: Vec<i64> = begins.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(answer["count"], lengths.len());
     assert_eq!(answer["total"].as_i64(), Some(lengths.iter().sum()));
     let track = &answer["tracks"][0];
@@ -123,12 +128,12 @@ fn states_are_measured_from_one_event_to_the_next() {
     // Of equal ones, the first.
     let worst = answer["worst"].as_array().unwrap().iter();
     let worst: Vec<_> = worst
-        .map(|of| of["start"].as_str().unwrap().parse::<i64>().unwrap())
+        .map(|slice| slice["start"].as_str().unwrap().parse::<i64>().unwrap())
         .collect();
     assert_eq!(worst, begins[..5]);
     let counted = answer["histogram"].as_array().unwrap().iter();
     assert_eq!(
-        counted.map(|of| of[2].as_u64().unwrap()).sum::<u64>() as usize,
+        counted.map(|row| row[2].as_u64().unwrap()).sum::<u64>() as usize,
         lengths.len()
     );
 }
@@ -144,18 +149,20 @@ fn a_profile_counts_what_lies_in_the_area() {
         for name in ["frame", "layout", "job 0", "job 1", "job 2"] {
             let inside = slices
                 .iter()
-                .filter(|of| of.0 == name && of.2 >= begin && of.1 <= end);
-            let total: i64 = inside.map(|of| of.2.min(end) - of.1.max(begin)).sum();
+                .filter(|slice| slice.0 == name && slice.2 >= begin && slice.1 <= end);
+            let total: i64 = inside
+                .map(|slice| slice.2.min(end) - slice.1.max(begin))
+                .sum();
             let nodes = answer["nodes"].as_array().unwrap().iter();
             let found: i64 = nodes
-                .filter(|of| of[2] == name)
-                .map(|of| of[4].as_i64().unwrap())
+                .filter(|node| node[2] == name)
+                .map(|node| node[4].as_i64().unwrap())
                 .sum();
             assert_eq!(found, total, "{name} {begin} {end}");
         }
         let nodes = answer["nodes"].as_array().unwrap();
-        let callers = nodes.iter().map(|of| {
-            of[0]
+        let callers = nodes.iter().map(|node| {
+            node[0]
                 .as_u64()
                 .map(|caller| nodes[caller as usize][2].clone())
         });
@@ -236,7 +243,7 @@ fn a_lens_shows_what_a_condition_wants_with_the_values_of_a_field() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|of| of.as_str().unwrap())
+        .map(|name| name.as_str().unwrap())
         .collect();
     assert!(values.len() > 1, "{values:?}");
     let job = api.job(&coloured).unwrap();
@@ -325,11 +332,11 @@ fn stops_around_a_time_are_the_nearest_hits() {
             .unwrap();
         let stops = answer["stops"].as_array().unwrap().iter();
         let times: Vec<i64> = stops
-            .map(|of| of[1].as_str().unwrap().parse().unwrap())
+            .map(|stop| stop[1].as_str().unwrap().parse().unwrap())
             .collect();
-        let at = all.partition_point(|of| of.0 < time);
+        let at = all.partition_point(|row| row.0 < time);
         let near = &all[at.saturating_sub(100)..(at + 100).min(all.len())];
-        assert_eq!(times, near.iter().map(|of| of.0).collect::<Vec<_>>());
+        assert_eq!(times, near.iter().map(|row| row.0).collect::<Vec<_>>());
         let order = api
             .order(&json!({"job": job, "time": time.to_string()}))
             .unwrap();
@@ -375,7 +382,7 @@ fn events_are_found_in_their_files() {
         assert!(
             fields
                 .iter()
-                .all(|of| !of["type"].as_str().unwrap().is_empty())
+                .all(|field| !field["type"].as_str().unwrap().is_empty())
         );
         let place = &event["place"];
         let recording = &api.scene.recordings()[line["recording"].as_u64().unwrap() as usize];

@@ -54,7 +54,7 @@ enum State {
 /// The place of a connection, as long as it is open.
 #[derive(Debug)]
 pub(super) struct Place {
-    of: Arc<Connections>,
+    connections: Arc<Connections>,
     number: u64,
     is_known: bool,
 }
@@ -81,10 +81,10 @@ impl Connections {
     }
 
     /// Accepts a connection, in place of another one if there are too many; `None` if all of them wait for answers.
-    pub(super) fn enter(of: &Arc<Self>, stream: &TcpStream) -> Option<Place> {
+    pub(super) fn enter(connections: &Arc<Self>, stream: &TcpStream) -> Option<Place> {
         let stream = stream.try_clone().ok()?;
         let from = Instant::now();
-        let mut list = of.lock();
+        let mut list = connections.lock();
         while list.open.len() >= MOST_CONNECTIONS {
             let is_last = from.elapsed() >= PATIENCE;
             let new = list.open.iter().filter(|open| open.state.is_new()).count();
@@ -98,7 +98,7 @@ impl Connections {
                 }
                 None if is_last => return None,
                 None => {
-                    let waited = of.changed.wait_timeout(list, GRACE / 4);
+                    let waited = connections.changed.wait_timeout(list, GRACE / 4);
                     list = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
             }
@@ -112,7 +112,7 @@ impl Connections {
         });
         drop(list);
         Some(Place {
-            of: Arc::clone(of),
+            connections: Arc::clone(connections),
             number,
             is_known: false,
         })
@@ -121,13 +121,13 @@ impl Connections {
 
 impl Place {
     fn set(&self, state: State) {
-        let mut list = self.of.lock();
+        let mut list = self.connections.lock();
         let mut open = list.open.iter_mut();
         if let Some(open) = open.find(|open| open.number == self.number) {
             open.state = state;
         }
         drop(list);
-        self.of.changed.notify_all();
+        self.connections.changed.notify_all();
     }
 
     /// Whether a request has shown the token.
@@ -138,7 +138,7 @@ impl Place {
     /// Whether others may soon need this place. Whoever hears so with the answer opens another connection for the next
     /// request, where a connection that just ends could fail it.
     pub(super) fn is_crowded(&self) -> bool {
-        self.of.lock().open.len() > MOST_CONNECTIONS / 2
+        self.connections.lock().open.len() > MOST_CONNECTIONS / 2
     }
 
     /// A request has come that has the token, and gets an answer.
@@ -157,10 +157,10 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.of
+        self.connections
             .lock()
             .open
             .retain(|open| open.number != self.number);
-        self.of.changed.notify_all();
+        self.connections.changed.notify_all();
     }
 }

@@ -217,8 +217,15 @@ fn all_requests_are_answered_whatever_the_numbers() {
 #[test]
 fn only_this_machine_reaches_the_server() {
     let server = Server::bind(&ServerOptions::default()).unwrap();
-    let addresses = server.listeners.iter().map(|of| of.local_addr().unwrap());
-    assert!(addresses.map(|of| of.ip()).all(|ip| ip.is_loopback()));
+    let addresses = server
+        .listeners
+        .iter()
+        .map(|listener| listener.local_addr().unwrap());
+    assert!(
+        addresses
+            .map(|address| address.ip())
+            .all(|ip| ip.is_loopback())
+    );
     let other = Server::bind(&ServerOptions::default()).unwrap();
     assert_ne!(server.shared.guard.token(), other.shared.guard.token());
 }
@@ -256,13 +263,13 @@ fn connections_are_bounded_and_none_keeps_others_waiting() {
 
 #[test]
 fn a_connection_that_waits_for_an_answer_stays() {
-    let of = Arc::new(Connections::default());
+    let connections = Arc::new(Connections::default());
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let enter = || {
         let client = TcpStream::connect(address).unwrap();
         let (stream, _) = listener.accept().unwrap();
-        (Connections::enter(&of, &stream), client)
+        (Connections::enter(&connections, &stream), client)
     };
     let mut places = Vec::new();
     for at in 0..connections::MOST_CONNECTIONS {

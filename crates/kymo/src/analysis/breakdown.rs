@@ -101,7 +101,7 @@ pub struct Breakdown<'w> {
     by: GroupBy,
     mode: Mode<'w>,
     groups: Option<Groups>,
-    of: Vec<Distribution>,
+    distributions: Vec<Distribution>,
     others: Distribution,
     error: Option<io::Error>,
 }
@@ -222,11 +222,13 @@ impl<'w> Breakdown<'w> {
         match &mut self.mode {
             Mode::Off => {}
             Mode::Table => {
-                super::slot(&mut self.of, &mut self.others, span.group).add(span.nanos, span.begin);
+                super::slot(&mut self.distributions, &mut self.others, span.group)
+                    .add(span.nanos, span.begin);
             }
             Mode::All(records) => records.add(span),
             Mode::Series(series) => {
-                let add = |of: &mut Distribution| of.add(span.nanos, span.begin);
+                let add =
+                    |distribution: &mut Distribution| distribution.add(span.nanos, span.begin);
                 series.add(span.end, span.group, add);
             }
         }
@@ -269,10 +271,10 @@ impl<'w> Breakdown<'w> {
     /// All durations, where they are kept by group.
     pub(super) fn sum(&self) -> Distribution {
         let mut sum = Distribution::default();
-        self.of
+        self.distributions
             .iter()
             .chain([&self.others])
-            .for_each(|of| sum.merge(of));
+            .for_each(|distribution| sum.merge(distribution));
         sum
     }
 
@@ -286,9 +288,16 @@ impl<'w> Breakdown<'w> {
             .groups
             .as_ref()
             .filter(|_| matches!(self.mode, Mode::Table))?;
-        let own = (0..).zip(&self.of).chain([(OTHERS, &self.others)]);
-        let rows = own.filter(|(_, of)| of.times.count() > 0);
-        let rows = rows.map(|(number, of)| (groups.values(number, tracks, recordings), of.clone()));
+        let own = (0..)
+            .zip(&self.distributions)
+            .chain([(OTHERS, &self.others)]);
+        let rows = own.filter(|(_, distribution)| distribution.times.count() > 0);
+        let rows = rows.map(|(number, distribution)| {
+            (
+                groups.values(number, tracks, recordings),
+                distribution.clone(),
+            )
+        });
         let titles = self.by.titles().map(str::to_string);
         Some(GroupTable::new(titles.collect(), rows.collect()))
     }
@@ -310,16 +319,19 @@ pub struct GroupRow {
     /// What its durations have in common.
     pub values: Vec<GroupValue>,
     /// The durations.
-    pub of: Distribution,
+    pub distribution: Distribution,
 }
 
 impl GroupTable {
     /// Groups by their values, which have these names.
     pub(super) fn new(titles: Vec<String>, rows: Vec<(Vec<GroupValue>, Distribution)>) -> Self {
-        let rows = rows.into_iter().map(|(values, of)| GroupRow { values, of });
+        let rows = rows.into_iter().map(|(values, distribution)| GroupRow {
+            values,
+            distribution,
+        });
         let mut rows: Vec<GroupRow> = rows.collect();
         rows.sort_by(|a, b| {
-            let longest = |row: &GroupRow| Reverse(row.of.times.total());
+            let longest = |row: &GroupRow| Reverse(row.distribution.times.total());
             longest(a)
                 .cmp(&longest(b))
                 .then_with(|| a.values.cmp(&b.values))
@@ -338,12 +350,12 @@ impl GroupTable {
     /// Puts groups in another order than that of their time; those that are alike come by their values.
     pub fn sort(&mut self, by: Sort) {
         self.rows.sort_by(|a, b| {
-            let (of_a, of_b) = (&a.of.times, &b.of.times);
+            let (of_a, of_b) = (&a.distribution.times, &b.distribution.times);
             let order = match by {
                 Sort::Time => of_b.total().cmp(&of_a.total()),
                 Sort::Count => of_b.count().cmp(&of_a.count()),
                 Sort::Mean => {
-                    let mean = |of: &Moments| of.mean().unwrap_or(0.0);
+                    let mean = |moments: &Moments| moments.mean().unwrap_or(0.0);
                     mean(of_b).total_cmp(&mean(of_a))
                 }
                 Sort::Name => std::cmp::Ordering::Equal,
@@ -364,8 +376,8 @@ impl GroupTable {
         for row in &self.rows {
             json.begin_object();
             by_json(self.titles.iter().map(String::as_str), &row.values, json);
-            distribution_json(&row.of, json);
-            json.entry("max_at", row.of.max_at);
+            distribution_json(&row.distribution, json);
+            json.entry("max_at", row.distribution.max_at);
             json.end_object();
         }
         json.end_list();
@@ -373,7 +385,10 @@ impl GroupTable {
 
     /// A table; `total` is all the time there is.
     pub(super) fn to_text(&self, total: u64, style: &Style) -> String {
-        let means = self.rows.iter().filter_map(|row| row.of.times.mean());
+        let means = self
+            .rows
+            .iter()
+            .filter_map(|row| row.distribution.times.mean());
         let unit = unit_of(means.fold(0.0, f64::max));
         let mut table = Table::default();
         let columns = ["count", "%", "mean", "p50", "p95", "p99", "max"];
@@ -382,9 +397,9 @@ impl GroupTable {
         header.insert(header.len() - 1, "max at".to_string());
         table.header(&header);
         for row in &self.rows {
-            let times = &row.of.times;
+            let times = &row.distribution.times;
             let [p50, p95, p99] = PERCENTILES.map(|(_, thousandths)| {
-                let nanos = row.of.histogram.percentile(thousandths);
+                let nanos = row.distribution.histogram.percentile(thousandths);
                 some_in_unit(nanos.map(|nanos| nanos as f64), unit)
             });
             table.row([
@@ -396,7 +411,7 @@ impl GroupTable {
                 p95,
                 p99,
                 in_unit(times.max() as f64, unit),
-                style.time(Timestamp::from_nanos(row.of.max_at)),
+                style.time(Timestamp::from_nanos(row.distribution.max_at)),
                 joined(&row.values),
             ]);
         }
@@ -408,15 +423,15 @@ impl GroupTable {
 }
 
 /// The keys of durations: `count`, `total`, `mean`, `deviation`, `min`, `p50`, `p95`, `p99`, `max`.
-pub(super) fn distribution_json(of: &Distribution, json: &mut Json) {
-    let times = &of.times;
+pub(super) fn distribution_json(distribution: &Distribution, json: &mut Json) {
+    let times = &distribution.times;
     json.entry("count", times.count());
     json.entry("total", times.total());
     json.entry("mean", times.mean());
     json.entry("deviation", times.deviation());
     json.entry("min", times.min());
     for (key, thousandths) in PERCENTILES {
-        json.entry(key, of.histogram.percentile(thousandths));
+        json.entry(key, distribution.histogram.percentile(thousandths));
     }
     json.entry("max", times.max());
 }

@@ -91,12 +91,12 @@ impl TrackStats {
         tracks: &TrackBy,
         options: &Options,
     ) -> Result<Self, Error> {
-        let classes = |of: &AnyRecording| of.event_classes().len();
+        let classes = |recording: &AnyRecording| recording.event_classes().len();
         let question = Question::of_all(recordings, tracks);
         let mut before = 0;
-        let first_class = recordings.iter().map(|of| {
+        let first_class = recordings.iter().map(|recording| {
             let first = before;
-            before += classes(of);
+            before += classes(recording);
             first
         });
         let mut work = Work {
@@ -119,7 +119,7 @@ impl TrackStats {
             several: recordings.len() > 1,
         };
         for of_track in counts.chunk_by(|a, b| a.0.0 == b.0.0) {
-            let mut of = OnTrack {
+            let mut on_track = OnTrack {
                 track: track(recordings, &known, of_track[0].0.0),
                 count: Count::default(),
                 classes: Vec::with_capacity(of_track.len()),
@@ -127,8 +127,8 @@ impl TrackStats {
             for ((_, class), count) in of_track {
                 let recording = work.first_class.partition_point(|first| first <= class) - 1;
                 let position = class - work.first_class[recording];
-                of.count.add(count);
-                of.classes.push(ClassOnTrack {
+                on_track.count.add(count);
+                on_track.classes.push(ClassOnTrack {
                     recording,
                     id: recordings[recording].event_classes()[position].id,
                     name: Arc::clone(&names[*class]),
@@ -136,12 +136,14 @@ impl TrackStats {
                 });
             }
             // The sort is stable: of classes with as many events the earlier declared is first.
-            of.classes.sort_by_key(|class| Reverse(class.count.events));
-            stats.total.add(&of.count);
-            stats.tracks.push(of);
+            on_track
+                .classes
+                .sort_by_key(|class| Reverse(class.count.events));
+            stats.total.add(&on_track.count);
+            stats.tracks.push(on_track);
         }
         stats.tracks.sort_by(|a, b| {
-            let most = |of: &OnTrack| Reverse(of.count.events);
+            let most = |on_track: &OnTrack| Reverse(on_track.count.events);
             most(a)
                 .cmp(&most(b))
                 .then_with(|| a.track.name.cmp(&b.track.name))
@@ -163,13 +165,13 @@ impl TrackStats {
         let mut json = self.coverage.begin_json();
         times_json(&self.total, duration, &mut json);
         json.begin_list("tracks");
-        for of in &self.tracks {
+        for on_track in &self.tracks {
             json.begin_object();
-            track_json(&of.track, &mut json);
-            json.entry("events", of.count.events);
-            times_json(&of.count, duration, &mut json);
+            track_json(&on_track.track, &mut json);
+            json.entry("events", on_track.count.events);
+            times_json(&on_track.count, duration, &mut json);
             json.begin_list("event_classes");
-            for class in &of.classes {
+            for class in &on_track.classes {
                 json.begin_object();
                 json.entry("event_class", class.id);
                 json.entry("event", class.name.as_bytes());
@@ -206,9 +208,9 @@ impl TrackStats {
                     name,
                 ]);
             };
-            for of in &self.tracks {
-                row(of.track.title(self.several), &of.count);
-                for class in &of.classes {
+            for on_track in &self.tracks {
+                row(on_track.track.title(self.several), &on_track.count);
+                for class in &on_track.classes {
                     row(format!("  {}", class.name), &class.count);
                 }
             }

@@ -356,7 +356,7 @@ mod tests {
             let (mut now, mut open_calls, mut calls) = (0u64, Vec::new(), Vec::new());
             let mut events = Vec::new();
             let end = |open_calls: &mut Vec<(usize, u64)>, now: u64, calls: &mut Vec<(Vec<usize>, u64, u64)>| {
-                let path = open_calls.iter().map(|of| of.0).collect();
+                let path = open_calls.iter().map(|call| call.0).collect();
                 if let Some((_, begin)) = open_calls.pop() {
                     calls.push((path, begin, now));
                     return true;
@@ -393,9 +393,9 @@ mod tests {
             for (path, begin, end) in &calls {
                 let (begin, end) = ((*begin as i64).max(from), (*end as i64).min(to));
                 if begin <= end {
-                    let of = expected.entry(path.iter().map(|&at| names[at].to_string()).collect()).or_default();
-                    of.0 += 1;
-                    of.1 += end.abs_diff(begin);
+                    let sums = expected.entry(path.iter().map(|&at| names[at].to_string()).collect()).or_default();
+                    sums.0 += 1;
+                    sums.1 += end.abs_diff(begin);
                 }
             }
             let found: std::collections::BTreeMap<_, _> = (0..tree.nodes.len())
@@ -405,7 +405,7 @@ mod tests {
             prop_assert_eq!(&found, &expected);
             // What a call lasts is its own time and that of what it calls.
             for (at, node) in tree.nodes.iter().enumerate() {
-                let inner: u64 = tree.nodes.iter().filter(|of| of.caller == Some(at)).map(|of| of.total).sum();
+                let inner: u64 = tree.nodes.iter().filter(|node| node.caller == Some(at)).map(|node| node.total).sum();
                 prop_assert_eq!(node.own + inner, node.total);
             }
         }

@@ -27,10 +27,10 @@ pub(super) fn call_roles(
         }
         None => super::own_roles(recordings, "--enter and --exit")?,
     };
-    for (of, roles) in recordings.iter().zip(&roles) {
+    for (recording, roles) in recordings.iter().zip(&roles) {
         let both = roles.iter().position(|role| *role == Some(BEGINS | ENDS));
         if let Some(class) = both {
-            let name = name_of(&of.event_classes()[class]).to_string();
+            let name = name_of(&recording.event_classes()[class]).to_string();
             return Err(Error::BothEnds { name });
         }
     }
@@ -68,8 +68,8 @@ const RECENT_BITS: u32 = 10;
 impl CallKeys {
     /// Makes the names of classes the keys.
     pub(super) fn by_class(&mut self, recordings: &[AnyRecording]) {
-        let keys = recordings.iter().map(|of| {
-            let classes = of.event_classes().iter();
+        let keys = recordings.iter().map(|recording| {
+            let classes = recording.event_classes().iter();
             let number = |class| {
                 let name = name_of(class).as_bytes();
                 let hash = self.interned.hasher().hash_one(name);

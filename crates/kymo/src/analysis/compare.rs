@@ -25,8 +25,8 @@ pub struct Sample {
 
 impl Sample {
     /// Durations, in nanoseconds.
-    pub fn of_durations(of: &Distribution) -> Self {
-        let buckets = of.histogram.buckets();
+    pub fn of_durations(distribution: &Distribution) -> Self {
+        let buckets = distribution.histogram.buckets();
         Self {
             values: buckets
                 .map(|bucket| {
@@ -36,21 +36,22 @@ impl Sample {
                     )
                 })
                 .collect(),
-            count: of.times.count(),
-            total: of.times.mean().unwrap_or_default() * of.times.count() as f64,
-            min: of.times.min() as f64,
-            max: of.times.max() as f64,
+            count: distribution.times.count(),
+            total: distribution.times.mean().unwrap_or_default()
+                * distribution.times.count() as f64,
+            min: distribution.times.min() as f64,
+            max: distribution.times.max() as f64,
         }
     }
 
     /// Numbers.
-    pub fn of_numbers(of: &Numbers) -> Self {
+    pub fn of_numbers(numbers: &Numbers) -> Self {
         Self {
-            values: of.buckets(),
-            count: of.count(),
-            total: of.mean().unwrap_or_default() * of.count() as f64,
-            min: of.min().unwrap_or_default(),
-            max: of.max().unwrap_or_default(),
+            values: numbers.buckets(),
+            count: numbers.count(),
+            total: numbers.mean().unwrap_or_default() * numbers.count() as f64,
+            min: numbers.min().unwrap_or_default(),
+            max: numbers.max().unwrap_or_default(),
         }
     }
 
@@ -199,14 +200,14 @@ impl Rate {
 
 /// The rates of two measurements, each with its first and last time.
 pub fn rates(a: (&Rate, i64, i64), b: (&Rate, i64, i64)) -> Option<Verdict> {
-    let of = |(rate, begin, end): (&Rate, i64, i64)| {
+    let rate_and_variance = |(rate, begin, end): (&Rate, i64, i64)| {
         let seconds = end.saturating_sub(begin).max(0) as f64 / 1e9;
         let count = rate.total as f64;
         let per_second = count / seconds;
         let variance = rate.dispersion(begin, end) * count.max(1.0) / (seconds * seconds);
         (seconds > 0.0).then_some((per_second, variance))
     };
-    let ((a, a_variance), (b, b_variance)) = (of(a)?, of(b)?);
+    let ((a, a_variance), (b, b_variance)) = (rate_and_variance(a)?, rate_and_variance(b)?);
     let z = (b - a) / (a_variance + b_variance).sqrt();
     Some(Verdict {
         p: two_sided(z),
@@ -414,14 +415,14 @@ mod tests {
                     (true, 10) => 1.0 / 1.05,
                     _ => 1.0,
                 };
-                let mut of = Distribution::default();
+                let mut durations = Distribution::default();
                 for _ in 0..count {
                     let nanos =
                         1000.0 * f64::from(group + 1) * factor * (0.3 * random.normal()).exp();
-                    of.add(nanos as u64, 0);
+                    durations.add(nanos as u64, 0);
                 }
                 let key = ("latency".to_string(), format!("{group:03}"));
-                (key, Measured::Numbers(Sample::of_durations(&of)))
+                (key, Measured::Numbers(Sample::of_durations(&durations)))
             });
             Side {
                 span: Some((0, 1_000_000_000)),
@@ -463,13 +464,13 @@ mod tests {
 
     #[test]
     fn ranks_are_those_of_the_definition() {
-        let of = |values: &[u64]| {
+        let sample = |values: &[u64]| {
             let mut all = Distribution::default();
             values.iter().for_each(|&value| all.add(value, 0));
             Sample::of_durations(&all)
         };
         let (a, b) = ([1, 2, 3, 4, 5, 6, 7, 8], [5, 6, 7, 8, 9, 10, 11, 12]);
-        let verdict = ranks(&of(&a), &of(&b)).unwrap();
+        let verdict = ranks(&sample(&a), &sample(&b)).unwrap();
         let mut sum = 0;
         for a in a {
             for b in b {
@@ -479,8 +480,8 @@ mod tests {
         assert!((verdict.effect - f64::from(sum) / 64.0).abs() < 1e-12);
         // U is 56 of 64, its mean 32, and its variance 64 / 12 * (17 - 24 / 240).
         assert!((verdict.p - 0.011_473_060_3).abs() < 1e-9, "{}", verdict.p);
-        assert_eq!(ranks(&of(&a[..4]), &of(&b)), None, "too few");
-        let same = ranks(&of(&[5; 20]), &of(&[5; 20])).unwrap();
+        assert_eq!(ranks(&sample(&a[..4]), &sample(&b)), None, "too few");
+        let same = ranks(&sample(&[5; 20]), &sample(&[5; 20])).unwrap();
         assert_eq!((same.effect, same.p), (0.0, 1.0));
     }
 
@@ -513,15 +514,15 @@ mod tests {
             }
             rate
         };
-        let of = |a: &Rate, b: &Rate| {
+        let probability = |a: &Rate, b: &Rate| {
             rates((a, 0, 1_000_000_000), (b, 0, 1_000_000_000))
                 .unwrap()
                 .p
         };
         // One burst of 300 events more.
-        assert!(of(&rate(300, 5), &rate(300, 6)) > 0.1);
-        assert!(of(&rate(1, 1000), &rate(1, 2000)) < 1e-9);
-        assert!(of(&rate(1, 1000), &rate(1, 1020)) > 0.1);
+        assert!(probability(&rate(300, 5), &rate(300, 6)) > 0.1);
+        assert!(probability(&rate(1, 1000), &rate(1, 2000)) < 1e-9);
+        assert!(probability(&rate(1, 1000), &rate(1, 1020)) > 0.1);
         let mut long = Rate::default();
         [i64::MIN, 0, i64::MAX]
             .into_iter()

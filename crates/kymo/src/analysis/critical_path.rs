@@ -126,7 +126,7 @@ mod tests {
         let found = path(&all, 0, |track| track.checked_sub(100));
         let found: Vec<_> = found
             .iter()
-            .map(|of| (of.thing, of.state, of.begin, of.end))
+            .map(|piece| (piece.thing, piece.state, piece.begin, piece.end))
             .collect();
         assert_eq!(
             found,

@@ -56,8 +56,8 @@ impl EventPattern {
         for is_meant in ways {
             let classes: Vec<Vec<bool>> = recordings
                 .iter()
-                .map(|of| {
-                    let classes = of.event_classes().iter();
+                .map(|recording| {
+                    let classes = recording.event_classes().iter();
                     classes
                         .map(|class| is_meant(name_of(class), class.id))
                         .collect()
@@ -153,11 +153,11 @@ mod tests {
 
     #[test]
     fn names_come_before_patterns_and_patterns_before_numbers() {
-        let mut of = Fake::default();
+        let mut recording = Fake::default();
         for name in ["a*", "ab", "1", "rx"] {
-            of.class(name, Vec::new());
+            recording.class(name, Vec::new());
         }
-        let recordings = [of];
+        let recordings = [recording];
         let find = |text: &str| {
             let found = EventPattern::new(text).classes(&recordings);
             found.map(|mut classes| {

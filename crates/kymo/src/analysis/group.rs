@@ -122,8 +122,8 @@ impl Groups {
         let mut numbers: std::collections::HashMap<String, u32, RandomState> = known.collect();
         let names = &mut self.names;
         let has_name = self.has_name;
-        let classes = recordings.iter().map(|of| {
-            let classes = of.event_classes().iter().map(|class| {
+        let classes = recordings.iter().map(|recording| {
+            let classes = recording.event_classes().iter().map(|class| {
                 let name = name_of(class);
                 let name = match has_name {
                     true => pattern.map_or(name, |pattern| pattern.short_name(name)),

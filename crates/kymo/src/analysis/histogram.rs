@@ -284,14 +284,14 @@ mod tests {
 
         #[test]
         fn merged_ones_are_as_if_all_were_added_to_one(a in lengths(), b in lengths()) {
-            let of = |values: &[u64]| {
+            let histogram_of = |values: &[u64]| {
                 let mut histogram = Histogram::default();
                 values.iter().for_each(|&value| histogram.add(value));
                 histogram
             };
-            let mut merged = of(&a);
-            merged.merge(&of(&b));
-            let all = of(&[a, b].concat());
+            let mut merged = histogram_of(&a);
+            merged.merge(&histogram_of(&b));
+            let all = histogram_of(&[a, b].concat());
             prop_assert!(merged.buckets().eq(all.buckets()));
             prop_assert_eq!((merged.count, merged.min, merged.max), (all.count, all.min, all.max));
         }
@@ -315,21 +315,21 @@ mod tests {
 
     #[test]
     fn scales_suit_the_spread() {
-        let of = |values: &[u64]| {
+        let starts_of = |values: &[u64]| {
             let mut histogram = Histogram::default();
             values.iter().for_each(|&value| histogram.add(value));
             let starts: Vec<u64> = histogram.ranges().iter().map(|range| range.from).collect();
             starts
         };
-        assert!(of(&[]).is_empty());
-        assert_eq!(of(&[0]), [0]);
-        assert_eq!(of(&[700]), [700]);
-        assert_eq!(of(&[0, 9]), [0, 1, 2, 5]);
+        assert!(starts_of(&[]).is_empty());
+        assert_eq!(starts_of(&[0]), [0]);
+        assert_eq!(starts_of(&[700]), [700]);
+        assert_eq!(starts_of(&[0, 9]), [0, 1, 2, 5]);
         assert_eq!(
-            of(&[1000, 1040]),
+            starts_of(&[1000, 1040]),
             [1000, 1005, 1010, 1015, 1020, 1025, 1030, 1035, 1040]
         );
-        assert_eq!(of(&[30, 700]), [20, 50, 100, 200, 500]);
-        assert_eq!(of(&[u64::MAX, 1]).len(), 58);
+        assert_eq!(starts_of(&[30, 700]), [20, 50, 100, 200, 500]);
+        assert_eq!(starts_of(&[u64::MAX, 1]).len(), 58);
     }
 }

@@ -120,7 +120,7 @@ impl Side {
 
     fn add(&mut self, kind: &str, table: Option<GroupTable>) {
         for row in table.iter().flat_map(|table| &table.rows) {
-            let sample = Sample::of_durations(&row.of);
+            let sample = Sample::of_durations(&row.distribution);
             let key = (kind.to_string(), joined(&row.values));
             self.groups.insert(key, Measured::Numbers(sample));
         }

@@ -88,9 +88,9 @@ fn roles(begins: Vec<Vec<bool>>, ends: Vec<Vec<bool>>) -> Vec<Vec<Option<run::Ro
         let role = role.iter().filter(|(is, _)| *is);
         role.map(|(_, role)| *role).reduce(|a, b| a | b)
     };
-    let of =
+    let of_recording =
         |(begins, ends): (Vec<bool>, Vec<bool>)| begins.into_iter().zip(ends).map(role).collect();
-    begins.into_iter().zip(ends).map(of).collect()
+    begins.into_iter().zip(ends).map(of_recording).collect()
 }
 
 /// The same as recordings say it of their own events; `options` are those that say it otherwise.
@@ -98,15 +98,15 @@ fn own_roles(
     recordings: &[AnyRecording],
     options: &'static str,
 ) -> Result<Vec<Vec<Option<run::Role>>>, Error> {
-    let role = |of: &AnyRecording, class| match of.roles(class).slice {
+    let role = |recording: &AnyRecording, class| match recording.roles(class).slice {
         SliceRole::Begin => Some(run::BEGINS),
         SliceRole::End => Some(run::ENDS),
         SliceRole::Whole(_) => Some(run::WHOLE),
         _ => None,
     };
-    let roles = recordings.iter().map(|of| {
-        let classes = 0..of.event_classes().len();
-        classes.map(|class| role(of, class)).collect()
+    let roles = recordings.iter().map(|recording| {
+        let classes = 0..recording.event_classes().len();
+        classes.map(|class| role(recording, class)).collect()
     });
     let roles: Vec<Vec<_>> = roles.collect();
     match roles.iter().flatten().any(Option::is_some) {

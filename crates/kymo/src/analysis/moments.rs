@@ -174,20 +174,20 @@ mod tests {
             a in prop::collection::vec(0u64..1 << 40, 0..100),
             b in prop::collection::vec(0u64..1 << 40, 0..100),
         ) {
-            let of = |values: &[u64]| {
+            let moments_of = |values: &[u64]| {
                 let mut moments = Moments::default();
                 values.iter().for_each(|&value| moments.add(value));
                 moments
             };
-            let mut merged = of(&a);
-            merged.merge(&of(&b));
-            let all = of(&[a, b].concat());
-            let key = |of: &Moments| (of.count(), of.total(), of.min(), of.max());
+            let mut merged = moments_of(&a);
+            merged.merge(&moments_of(&b));
+            let all = moments_of(&[a, b].concat());
+            let key = |moments: &Moments| (moments.count(), moments.total(), moments.min(), moments.max());
             prop_assert_eq!(key(&merged), key(&all));
             let scale = all.max() as f64;
-            let deviation = |of: &Moments| of.deviation().unwrap_or_default();
+            let deviation = |moments: &Moments| moments.deviation().unwrap_or_default();
             prop_assert!(near(deviation(&merged), deviation(&all), scale));
-            let slope = |of: &Moments| of.drift().map_or(0.0, |drift| drift.slope);
+            let slope = |moments: &Moments| moments.drift().map_or(0.0, |drift| drift.slope);
             prop_assert!(near(slope(&merged), slope(&all), scale));
         }
     }

@@ -286,10 +286,10 @@ impl<'w> Work<'w> {
         // The call counts as a whole, so what it holds of its key does not count again.
         frames[place].same_key = whole.into();
         self.drop_innermost(track);
-        let of = super::slot(&mut self.times, &mut self.other_times, frame.key);
+        let times = super::slot(&mut self.times, &mut self.other_times, frame.key);
         let nanos = whole.saturating_sub(inner);
-        of.own.add(nanos);
-        of.histogram.add(nanos);
+        times.own.add(nanos);
+        times.histogram.add(nanos);
         if let Some(edges) = &mut self.edges {
             let caller = place
                 .checked_sub(1)
@@ -298,10 +298,10 @@ impl<'w> Work<'w> {
             if edges.len() >= MOST_EDGES && !edges.contains_key(&edge) {
                 edge = (Some(OTHERS), frame.key);
             }
-            let of = edges.entry(edge).or_default();
-            of.calls += 1;
-            of.own = of.own.saturating_add(nanos);
-            of.total = of.total.saturating_add(whole);
+            let sums = edges.entry(edge).or_default();
+            sums.calls += 1;
+            sums.own = sums.own.saturating_add(nanos);
+            sums.total = sums.total.saturating_add(whole);
         }
         self.breakdown.add(Span {
             group: frame.group,
@@ -469,36 +469,36 @@ impl Profile {
         let (coverage, _, groups) = run_measured(feed, &question, options, breakdown, &mut work)?;
         let unmatched_enters = work.unmatched_enters + work.drop_open();
         let mut keys: Vec<(u32, ProfileKey)> = super::slots(work.times, work.other_times)
-            .filter(|(_, of)| of.own.count() > 0)
-            .map(|(number, of)| {
+            .filter(|(_, times)| times.own.count() > 0)
+            .map(|(number, times)| {
                 let key = ProfileKey {
                     key: work.keys.text(number),
-                    own: of.own,
-                    histogram: of.histogram,
-                    total: u64::try_from(of.total).unwrap_or(u64::MAX),
+                    own: times.own,
+                    histogram: times.histogram,
+                    total: u64::try_from(times.total).unwrap_or(u64::MAX),
                 };
                 (number, key)
             })
             .collect();
         keys.sort_by(|(_, a), (_, b)| {
-            let longest = |of: &ProfileKey| Reverse(of.own.total());
+            let longest = |key: &ProfileKey| Reverse(key.own.total());
             longest(a).cmp(&longest(b)).then_with(|| a.key.cmp(&b.key))
         });
         let places: HashMap<u32, usize, RandomState> =
             keys.iter().map(|(number, _)| *number).zip(0..).collect();
         // A caller whose exit was lost has no key here.
         let edges = work.edges.unwrap_or_default().into_iter();
-        let edges = edges.filter_map(|((caller, callee), of)| {
+        let edges = edges.filter_map(|((caller, callee), sums)| {
             Some(ProfileEdge {
                 caller: caller.and_then(|caller| places.get(&caller).copied()),
                 callee: *places.get(&callee)?,
-                calls: of.calls,
-                own: of.own,
-                total: of.total,
+                calls: sums.calls,
+                own: sums.own,
+                total: sums.total,
             })
         });
         let mut edges: Vec<ProfileEdge> = edges.collect();
-        edges.sort_by_key(|of| (Reverse(of.total), of.caller, of.callee));
+        edges.sort_by_key(|edge| (Reverse(edge.total), edge.caller, edge.callee));
         let keys = keys.into_iter().map(|(_, key)| key).collect();
         Ok(Self {
             keys,
@@ -527,12 +527,12 @@ impl Profile {
 
     /// How many calls of all keys ended.
     pub fn count(&self) -> u64 {
-        self.keys.iter().map(|of| of.own.count()).sum()
+        self.keys.iter().map(|key| key.own.count()).sum()
     }
 
     /// The time in all calls, each without its callees, in nanoseconds.
     pub fn own(&self) -> u64 {
-        let totals = self.keys.iter().map(|of| of.own.total());
+        let totals = self.keys.iter().map(|key| key.own.total());
         totals.fold(0, u64::saturating_add)
     }
 

@@ -74,9 +74,9 @@ impl<'w> Records<'w> {
     ) -> Vec<FieldNames> {
         let mut found: BTreeMap<String, (bool, bool)> = BTreeMap::new();
         let mut order: Vec<String> = Vec::new();
-        for (of, roles) in recordings.iter().zip(roles) {
-            let of_packets = packet_names(of);
-            let classes = of.event_classes().iter().zip(roles);
+        for (recording, roles) in recordings.iter().zip(roles) {
+            let of_packets = packet_names(recording);
+            let classes = recording.event_classes().iter().zip(roles);
             for (class, role) in classes.filter_map(|(class, role)| Some((class, (*role)?))) {
                 let is_end = role & ENDS != 0;
                 let is_begin = role & (BEGINS | WHOLE) != 0 || !is_end;
@@ -224,9 +224,9 @@ impl<'w> Records<'w> {
 }
 
 /// The names of the fields that packets of a recording have for their events, such as `cpu_id`.
-fn packet_names(of: &AnyRecording) -> Vec<String> {
+fn packet_names(recording: &AnyRecording) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for (stream, info) in of.streams().iter().enumerate() {
+    for (stream, info) in recording.streams().iter().enumerate() {
         let schema = &info.packet_schema;
         let Some(root) = schema.root(Scope::PacketContext) else {
             continue;
@@ -234,7 +234,7 @@ fn packet_names(of: &AnyRecording) -> Vec<String> {
         for &child in &schema.field(root).children {
             let field = schema.field(child);
             let is_shown = !matches!(field.kind, Kind::Struct | Kind::Variant)
-                && !of.is_packet_bookkeeping(stream, child);
+                && !recording.is_packet_bookkeeping(stream, child);
             if let Some(name) = field.name.as_deref().filter(|_| is_shown)
                 && !names.iter().any(|known| known == name)
             {

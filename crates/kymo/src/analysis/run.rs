@@ -161,9 +161,9 @@ struct ClassExtra {
 
 impl ClassExtra {
     fn new(extra: &Extra<'_>, class: &ClassTracks, role: Role) -> Self {
-        let columns = |of: &[(usize, FieldColumns)], names: Option<&FieldNames>| {
+        let columns = |fields: &[(usize, FieldColumns)], names: Option<&FieldNames>| {
             let names = names.map_or(0, FieldNames::len);
-            let found = of.iter().find(|(position, _)| *position == 0);
+            let found = fields.iter().find(|(position, _)| *position == 0);
             // Without any of the fields, all values are missing.
             found.map_or_else(|| vec![0..0; names].into(), |(_, columns)| columns.clone())
         };
@@ -181,7 +181,7 @@ impl ClassExtra {
 impl<'q> Question<'q> {
     /// Looks at the tracks of all events.
     pub(super) fn of_all(recordings: &[AnyRecording], tracks: &'q TrackBy) -> Self {
-        let seen = |of: &AnyRecording| vec![Some(SEEN); of.event_classes().len()];
+        let seen = |recording: &AnyRecording| vec![Some(SEEN); recording.event_classes().len()];
         Self {
             roles: recordings.iter().map(seen).collect(),
             tracks,
@@ -415,12 +415,12 @@ impl Progress {
         // Switches are looked at even if they are not wanted, but not handed over then.
         let mut roles = question.roles.clone();
         let mut forced: Vec<Vec<bool>> = Vec::new();
-        for (recording, of) in recordings.iter().enumerate() {
-            let classes = roles[recording].iter_mut().enumerate();
+        for (number, recording) in recordings.iter().enumerate() {
+            let classes = roles[number].iter_mut().enumerate();
             let classes = classes.map(|(class, role)| {
                 let running = self.running.as_ref();
-                let is_switch = running.is_some_and(|it| it.is_switch(recording, class));
-                let is_forced = is_switch && !select.wants_class(recording, of, class);
+                let is_switch = running.is_some_and(|it| it.is_switch(number, class));
+                let is_forced = is_switch && !select.wants_class(number, recording, class);
                 if is_forced {
                     *role = None;
                 }

@@ -29,7 +29,7 @@ pub struct SeriesRow<'r> {
     /// What the durations of the group have in common.
     pub values: &'r [GroupValue],
     /// What it had.
-    pub of: SeriesOf<'r>,
+    pub measured: SeriesOf<'r>,
 }
 
 /// What is shown of an interval.
@@ -59,8 +59,8 @@ impl SeriesOf<'_> {
         let whole = |value| Some(Figure::Whole(value));
         let float = |value: Option<f64>| value.map(Figure::Float);
         match self {
-            Self::Durations(of) => {
-                let times = &of.times;
+            Self::Durations(distribution) => {
+                let times = &distribution.times;
                 let mut all = vec![("count", whole(times.count()))];
                 if !counts {
                     all.push(("total", whole(times.total())));
@@ -68,7 +68,7 @@ impl SeriesOf<'_> {
                     all.push(("deviation", float(times.deviation())));
                     all.push(("min", whole(times.min())));
                     for (name, thousandths) in PERCENTILES {
-                        let nanos = of.histogram.percentile(thousandths);
+                        let nanos = distribution.histogram.percentile(thousandths);
                         all.push((name, nanos.map(Figure::Whole)));
                     }
                     all.push(("max", whole(times.max())));
@@ -205,15 +205,17 @@ impl<'w, D: Kept> Series<'w, D> {
         recordings: &[AnyRecording],
     ) -> io::Result<()> {
         for (number, interval) in self.ready.drain(..) {
-            let of_group = |(group, of): (&u32, _)| (groups.values(*group, tracks, recordings), of);
+            let of_group = |(group, measured): (&u32, _)| {
+                (groups.values(*group, tracks, recordings), measured)
+            };
             let mut rows: Vec<_> = interval.iter().map(of_group).collect();
             rows.sort_by(|a, b| a.0.cmp(&b.0));
             let begin = number.saturating_mul(self.step);
-            let rows = rows.iter().map(|(values, of)| SeriesRow {
+            let rows = rows.iter().map(|(values, measured)| SeriesRow {
                 begin,
                 by: groups.by(),
                 values,
-                of: of.shown(),
+                measured: measured.shown(),
             });
             self.sink.interval(&rows.collect::<Vec<_>>())?;
         }
@@ -256,7 +258,7 @@ impl<'w> LineSeries<'w> {
     }
 
     fn header(&mut self, row: &SeriesRow<'_>) {
-        let figures = row.of.figures(self.counts);
+        let figures = row.measured.figures(self.counts);
         let figures = figures.iter().map(|(name, _)| *name);
         let columns = ["begin"].into_iter().chain(row.by.titles()).chain(figures);
         csv_line(columns, &mut self.line);
@@ -265,7 +267,7 @@ impl<'w> LineSeries<'w> {
     fn csv(&mut self, row: &SeriesRow<'_>) {
         let mut cells = vec![row.begin.to_string()];
         cells.extend(row.values.iter().map(GroupValue::text));
-        let figures = row.of.figures(self.counts).into_iter();
+        let figures = row.measured.figures(self.counts).into_iter();
         cells.extend(figures.map(|(_, figure)| match figure {
             Some(Figure::Whole(value)) => value.to_string(),
             Some(Figure::Float(value)) => value.to_string(),
@@ -279,7 +281,7 @@ impl<'w> LineSeries<'w> {
         json.begin_object();
         json.entry("begin", row.begin);
         by_json(row.by.titles(), row.values, &mut json);
-        for (name, figure) in row.of.figures(self.counts) {
+        for (name, figure) in row.measured.figures(self.counts) {
             match figure {
                 Some(Figure::Whole(value)) => json.entry(name, value),
                 Some(Figure::Float(value)) => json.entry(name, value),
@@ -371,7 +373,7 @@ impl SeriesSink for PerfettoSeries<'_> {
                 };
                 (writer.track(&new, line), HashMap::new())
             });
-            for (name, figure) in row.of.drawn(self.counts) {
+            for (name, figure) in row.measured.drawn(self.counts) {
                 let counter = *counters.entry(name).or_insert_with(|| {
                     let new = NewTrack {
                         name,
@@ -381,7 +383,7 @@ impl SeriesSink for PerfettoSeries<'_> {
                     };
                     writer.track(&new, line)
                 });
-                let value = match (figure, &row.of) {
+                let value = match (figure, &row.measured) {
                     (Figure::Whole(value), _) => {
                         CounterValue::Integer(i64::try_from(value).unwrap_or(i64::MAX))
                     }
@@ -426,12 +428,12 @@ impl<F: FnMut(Result<Made, MakeError>) -> io::Result<()>> SeriesSink for RrdSeri
             let Ok(second) = u64::try_from(row.begin.div_euclid(1_000_000_000)) else {
                 continue;
             };
-            for (statistic, figure) in row.of.drawn(self.counts) {
+            for (statistic, figure) in row.measured.drawn(self.counts) {
                 let value = match figure {
                     Figure::Whole(value) => value as f64,
                     Figure::Float(value) => value,
                 };
-                let value = match (statistic, &row.of) {
+                let value = match (statistic, &row.measured) {
                     ("count", _) | (_, SeriesOf::Values { .. }) => value,
                     (_, SeriesOf::Durations(_)) => value / 1e9,
                 };

@@ -295,8 +295,8 @@ impl States {
         let roles = |recordings: &[AnyRecording]| -> Result<Vec<Vec<_>>, Error> {
             let classes = query.state.classes(recordings).map_err(Error::Event)?;
             let role = |meant: bool| meant.then_some(BEGINS);
-            let of = |of: Vec<bool>| of.into_iter().map(role).collect();
-            Ok(classes.into_iter().map(of).collect())
+            let of_recording = |meant: Vec<bool>| meant.into_iter().map(role).collect();
+            Ok(classes.into_iter().map(of_recording).collect())
         };
         let keys = SliceKeys {
             begin: query.per.as_ref().map(|names| Fields {
@@ -359,12 +359,12 @@ impl States {
 
     /// How many states of the tracks ended.
     pub fn count(&self) -> u64 {
-        self.tracks.iter().map(|of| of.times.count()).sum()
+        self.tracks.iter().map(|track| track.times.count()).sum()
     }
 
     /// How long they lasted together, in nanoseconds.
     pub fn total(&self) -> u64 {
-        let totals = self.tracks.iter().map(|of| of.times.total());
+        let totals = self.tracks.iter().map(|track| track.times.total());
         totals.fold(0, u64::saturating_add)
     }
 
@@ -387,15 +387,15 @@ impl States {
         json.entry("dropped", self.dropped);
         json.entry("backwards", self.backwards);
         json.begin_list("tracks");
-        for of in self.tracks.iter().take(self.most) {
+        for track in self.tracks.iter().take(self.most) {
             json.begin_object();
-            track_json(&of.track, &mut json);
-            json.entry("count", of.times.count());
-            json.entry("total", of.times.total());
-            json.entry("mean", of.times.mean());
-            json.entry("deviation", of.times.deviation());
-            json.entry("min", of.times.min());
-            json.entry("max", of.times.max());
+            track_json(&track.track, &mut json);
+            json.entry("count", track.times.count());
+            json.entry("total", track.times.total());
+            json.entry("mean", track.times.mean());
+            json.entry("deviation", track.times.deviation());
+            json.entry("min", track.times.min());
+            json.entry("max", track.times.max());
             json.end_object();
         }
         json.end_list();
@@ -417,18 +417,18 @@ impl States {
         summary.some("left out, time went back", self.backwards);
         let mut text = summary.finish(&self.coverage, true);
         if let Some(groups) = &self.groups {
-            let total = groups.rows.iter().map(|row| row.of.times.total());
+            let total = groups.rows.iter().map(|row| row.distribution.times.total());
             text.push('\n');
             text += &groups.to_text(total.fold(0, u64::saturating_add), style);
         } else if !self.tracks.is_empty() {
-            let means = self.tracks.iter().filter_map(|of| of.times.mean());
+            let means = self.tracks.iter().filter_map(|track| track.times.mean());
             let unit = unit_of(means.fold(0.0, f64::max));
             let total = self.total() as f64;
             let mut table = Table::default();
             let columns = ["count", "%", "mean", "deviation", "max", "total"];
             table.header(&super::with_unit(&columns, 2, unit, &self.title));
-            for of in self.tracks.iter().take(self.most) {
-                let times = &of.times;
+            for track in self.tracks.iter().take(self.most) {
+                let times = &track.times;
                 table.row([
                     style.count(times.count()),
                     percent(times.total() as f64, total),
@@ -436,7 +436,7 @@ impl States {
                     some_in_unit(times.deviation(), unit),
                     in_unit(times.max() as f64, unit),
                     in_unit(times.total() as f64, unit),
-                    of.track.title(self.several),
+                    track.track.title(self.several),
                 ]);
             }
             text.push('\n');
@@ -457,7 +457,7 @@ impl Sort {
                 Self::Time => Reverse(a.times.total()).cmp(&Reverse(b.times.total())),
                 Self::Count => Reverse(a.times.count()).cmp(&Reverse(b.times.count())),
                 Self::Mean => {
-                    let mean = |of: &StateTrack| of.times.mean().unwrap_or(0.0);
+                    let mean = |track: &StateTrack| track.times.mean().unwrap_or(0.0);
                     mean(b).total_cmp(&mean(a))
                 }
                 Self::Name => std::cmp::Ordering::Equal,

@@ -113,7 +113,7 @@ impl Running {
         let of_class = |recording: usize, class: usize| {
             let flows = plan.classes(recording)[class]
                 .as_ref()
-                .map_or(&[][..], |of| &of.flows);
+                .map_or(&[][..], |class| &class.flows);
             let columns = |flow: usize| {
                 let found = flows.iter().find(|(position, _)| *position == flow);
                 found.map(|(_, columns)| TrackSource::Fields(columns.clone()))
@@ -124,9 +124,9 @@ impl Running {
                 thread: columns(2),
             }
         };
-        let all = recordings.iter().enumerate().map(|(recording, of)| {
-            let classes = 0..of.event_classes().len();
-            classes.map(|class| of_class(recording, class)).collect()
+        let all = recordings.iter().enumerate().map(|(number, recording)| {
+            let classes = 0..recording.event_classes().len();
+            classes.map(|class| of_class(number, class)).collect()
         });
         self.classes = all.collect();
     }
@@ -140,8 +140,8 @@ impl Running {
         values: Values<'_>,
         tracks: &mut TrackTable,
     ) -> u32 {
-        let of = &self.classes[recording][class];
-        let TrackSource::Fields(fields) = &of.processor else {
+        let class = &self.classes[recording][class];
+        let TrackSource::Fields(fields) = &class.processor else {
             return OTHERS;
         };
         let processor = RowKey { values, fields };
@@ -160,7 +160,7 @@ impl Running {
             Some(&track) if track != OTHERS => track,
             _ => tracks.unknown(processor),
         };
-        if let (Some(thread), Some(current)) = (&of.thread, self.current.get_mut(place)) {
+        if let (Some(thread), Some(current)) = (&class.thread, self.current.get_mut(place)) {
             *current = tracks.of_stream(recording, stream).number(thread, values);
         }
         track

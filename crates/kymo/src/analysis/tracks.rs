@@ -92,22 +92,22 @@ pub(super) fn track<R: Recording>(recordings: &[R], table: &TrackTable, number: 
     }
 }
 
-fn stream_name<R: Recording>(of: &R, stream: usize) -> String {
-    let stream = of.streams().get(stream);
+fn stream_name<R: Recording>(recording: &R, stream: usize) -> String {
+    let stream = recording.streams().get(stream);
     stream.map_or_else(String::new, |stream| {
-        crate::report::within(of.path(), &stream.name)
+        crate::report::within(recording.path(), &stream.name)
     })
 }
 
 /// Number and name of a recording's own track.
-fn own_name<R: Recording>(of: &R, key: &Key) -> (Option<u64>, String) {
+fn own_name<R: Recording>(recording: &R, key: &Key) -> (Option<u64>, String) {
     let number = match key.parts().first() {
         Some(&Key::Uint(number)) => Some(number),
         _ => None,
     };
     let name = match key.parts() {
         [_, Key::Text(name)] => String::from_utf8_lossy(name).into_owned(),
-        _ => number.map_or_else(String::new, |number| known_track_name(of, number)),
+        _ => number.map_or_else(String::new, |number| known_track_name(recording, number)),
     };
     let name = match name.is_empty() {
         true => number.map_or_else(|| "-".to_string(), |number| number.to_string()),

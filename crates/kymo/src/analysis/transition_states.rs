@@ -105,7 +105,7 @@ struct Asked<'q>(Vec<&'q FieldNames>);
 impl<'q> Asked<'q> {
     fn add(&mut self, names: &'q FieldNames) -> usize {
         let text = names.to_string();
-        let known = self.0.iter().position(|of| of.to_string() == text);
+        let known = self.0.iter().position(|field| field.to_string() == text);
         known.unwrap_or_else(|| {
             self.0.push(names);
             self.0.len() - 1
@@ -162,8 +162,8 @@ impl Work {
             self.backwards += 1;
             return;
         }
-        let of = self.times.entry((number, state)).or_default();
-        of.add(event.time.abs_diff(begin), begin);
+        let times = self.times.entry((number, state)).or_default();
+        times.add(event.time.abs_diff(begin), begin);
         if self.keeps {
             if self.kept >= MOST_INTERVALS {
                 self.dropped += 1;
@@ -229,13 +229,13 @@ impl TransitionStates {
         let mut asked = Asked::default();
         let mut states: Vec<String> = Vec::new();
         let mut state = |name: &String| {
-            let known = states.iter().position(|of| of == name);
+            let known = states.iter().position(|state| state == name);
             known.unwrap_or_else(|| {
                 states.push(name.clone());
                 states.len() - 1
             }) as u16
         };
-        let of_class = |of: &AnyRecording| vec![Vec::new(); of.event_classes().len()];
+        let of_class = |recording: &AnyRecording| vec![Vec::new(); recording.event_classes().len()];
         let mut steps: Vec<Vec<Vec<Vec<Step>>>> = recordings.iter().map(of_class).collect();
         for transition in &query.transitions {
             let step = Step {
@@ -246,7 +246,13 @@ impl TransitionStates {
                 conditions: transition
                     .conditions
                     .iter()
-                    .map(|of| (asked.add(&of.field), of.values.clone(), of.is_negated))
+                    .map(|condition| {
+                        (
+                            asked.add(&condition.field),
+                            condition.values.clone(),
+                            condition.is_negated,
+                        )
+                    })
                     .collect(),
             };
             let classes = transition.event.classes(recordings).map_err(Error::Event)?;
@@ -258,7 +264,7 @@ impl TransitionStates {
                 for (steps, _) in meant {
                     let same = steps
                         .iter_mut()
-                        .find(|of: &&mut Vec<Step>| of[0].thing == step.thing);
+                        .find(|alternatives: &&mut Vec<Step>| alternatives[0].thing == step.thing);
                     match same {
                         Some(alternatives) => alternatives.push(step.clone()),
                         None => steps.push(vec![step.clone()]),
@@ -270,7 +276,7 @@ impl TransitionStates {
         let question = Question {
             roles: steps
                 .iter()
-                .map(|of| of.iter().map(role).collect())
+                .map(|classes| classes.iter().map(role).collect())
                 .collect(),
             tracks: &query.tracks,
             keys: SliceKeys::default(),
@@ -310,13 +316,14 @@ impl TransitionStates {
         let mut pieces = None;
         let rows: Vec<(Vec<GroupValue>, Distribution)> = match &query.path_of {
             None => {
-                let rows = work
-                    .times
-                    .iter()
-                    .map(|(&(thing, state), of)| (&work.things[thing as usize], state, of));
+                let rows = work.times.iter().map(|(&(thing, state), distribution)| {
+                    (&work.things[thing as usize], state, distribution)
+                });
                 let rows = rows.filter(|(thing, ..)| is_wanted(thing));
-                rows.map(|(thing, state, of)| (titles(thing, state), of.clone()))
-                    .collect()
+                rows.map(|(thing, state, distribution)| {
+                    (titles(thing, state), distribution.clone())
+                })
+                .collect()
             }
             Some(text) => {
                 let start = work
@@ -331,15 +338,18 @@ impl TransitionStates {
                     }
                     _ => None,
                 };
-                let all: Vec<&[Interval]> =
-                    work.things.iter().map(|of| &of.intervals[..]).collect();
+                let all: Vec<&[Interval]> = work
+                    .things
+                    .iter()
+                    .map(|thing| &thing.intervals[..])
+                    .collect();
                 let found = path(&all, start as u32, thing_of);
                 let values =
                     |piece: &Piece| titles(&work.things[piece.thing as usize], piece.state);
                 let mut times: BTreeMap<(u32, u16), Distribution> = BTreeMap::new();
                 for piece in &found {
-                    let of = times.entry((piece.thing, piece.state)).or_default();
-                    of.add(piece.end.abs_diff(piece.begin), piece.begin);
+                    let distribution = times.entry((piece.thing, piece.state)).or_default();
+                    distribution.add(piece.end.abs_diff(piece.begin), piece.begin);
                 }
                 let found = found.iter().map(|piece| PathPiece {
                     begin: piece.begin,
@@ -348,11 +358,16 @@ impl TransitionStates {
                 });
                 pieces = Some(found.collect());
                 let rows = times.into_iter();
-                rows.map(|((thing, state), of)| (titles(&work.things[thing as usize], state), of))
-                    .collect()
+                rows.map(|((thing, state), distribution)| {
+                    (titles(&work.things[thing as usize], state), distribution)
+                })
+                .collect()
             }
         };
-        let first = query.transitions.first().map(|of| of.thing.to_string());
+        let first = query
+            .transitions
+            .first()
+            .map(|transition| transition.thing.to_string());
         let titles = [
             first.unwrap_or_default(),
             "name".to_string(),
@@ -369,7 +384,11 @@ impl TransitionStates {
     }
 
     fn total(&self) -> u64 {
-        let totals = self.table.rows.iter().map(|row| row.of.times.total());
+        let totals = self
+            .table
+            .rows
+            .iter()
+            .map(|row| row.distribution.times.total());
         totals.fold(0, u64::saturating_add)
     }
 

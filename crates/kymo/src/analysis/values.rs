@@ -167,9 +167,9 @@ impl Analysis for SeriesWork<'_, '_> {
         let group = self.groups.number(event);
         self.to
             .series
-            .add(event.time, group, |of| match number(event.value) {
-                Some(number) => of.numbers.add(number),
-                None => of.others += 1,
+            .add(event.time, group, |values| match number(event.value) {
+                Some(number) => values.numbers.add(number),
+                None => values.others += 1,
             });
     }
 
@@ -242,7 +242,7 @@ impl Eq for Candidate {}
 
 impl Ord for Candidate {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let far = |of: &Self| of.deviations.abs();
+        let far = |outlier: &Self| outlier.deviations.abs();
         far(self)
             .total_cmp(&far(other))
             .then_with(|| self.time.cmp(&other.time))
@@ -333,13 +333,13 @@ impl FieldValues {
         let mut numbers: HashMap<u32, Numbers, RandomState> = HashMap::default();
         let all = std::mem::take(&mut work.numbers);
         let others = std::mem::take(&mut work.other_numbers);
-        let limits = all.iter().map(|of| {
-            let deviation = of.deviation().filter(|deviation| *deviation > 0.0)?;
-            Some((of.mean()?, deviation))
+        let limits = all.iter().map(|numbers| {
+            let deviation = numbers.deviation().filter(|deviation| *deviation > 0.0)?;
+            Some((numbers.mean()?, deviation))
         });
         let limits = limits.collect();
         let counted = (0..).zip(all).chain([(OTHERS, others)]);
-        numbers.extend(counted.filter(|(_, of)| of.count() > 0));
+        numbers.extend(counted.filter(|(_, numbers)| numbers.count() > 0));
         let mut all: Vec<u32> = numbers
             .keys()
             .chain(texts.keys())

@@ -158,9 +158,9 @@ impl TrackBinding {
     pub fn new(options: TrackOptions, recordings: &[AnyRecording]) -> Result<Self, UnknownField> {
         let binding = Self::bind(options, false, recordings)?;
         Ok(binding.with_fields(recordings, |recording, class| {
-            let of = &recordings[recording];
-            match entry_kind(of) {
-                EntryKind::Sample => named_fields(&of.event_classes()[class]).collect(),
+            let recording = &recordings[recording];
+            match entry_kind(recording) {
+                EntryKind::Sample => named_fields(&recording.event_classes()[class]).collect(),
                 EntryKind::Event => Vec::new(),
             }
         }))
@@ -196,8 +196,8 @@ impl TrackBinding {
             flows: flows.map(|flow| fields("--flow", flow)).collect(),
         };
         let asked = |recording: usize, class: usize| {
-            let of: &AnyRecording = &recordings[recording];
-            let name = name_of(&of.event_classes()[class]).as_bytes();
+            let recording: &AnyRecording = &recordings[recording];
+            let name = name_of(&recording.event_classes()[class]).as_bytes();
             let slice = |pattern: fn(&Slice) -> &Glob| {
                 let mut slices = options.slices.iter();
                 slices.position(|slice| pattern(slice).matches(name))
@@ -285,8 +285,8 @@ impl TrackBinding {
 
 /// What the entries of a recording are drawn as: rows of databases as numbers, everything else, the values of
 /// collectd too, as events with fields.
-pub(super) fn entry_kind(of: &AnyRecording) -> EntryKind {
-    match of {
+pub(super) fn entry_kind(recording: &AnyRecording) -> EntryKind {
+    match recording {
         AnyRecording::Rrd(_) => EntryKind::Sample,
         _ => EntryKind::Event,
     }
@@ -300,14 +300,14 @@ impl SourceNames {
     /// The names of the data sources of an archive, in their order.
     pub(super) fn of_archive(
         &mut self,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         recording: usize,
         archive: usize,
     ) -> &[String] {
         self.0.get(recording, archive, || {
-            let of = &of[recording];
-            let stream = &of.streams()[archive].name;
-            let fields = of.event_classes()[archive].schema.fields().iter();
+            let source = &recordings[recording];
+            let stream = &source.streams()[archive].name;
+            let fields = source.event_classes()[archive].schema.fields().iter();
             let names = fields.filter_map(|field| field.name.as_deref());
             names.map(|name| format!("{name} {stream}")).collect()
         })

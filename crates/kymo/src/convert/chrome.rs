@@ -56,15 +56,15 @@ pub struct Chrome<'m> {
 
 impl<'m> Chrome<'m> {
     /// A file of some recordings; `wall` is how times are shown in warnings.
-    pub fn new(of: &[AnyRecording], binding: &'m TrackBinding, wall: WallOptions) -> Self {
+    pub fn new(recordings: &[AnyRecording], binding: &'m TrackBinding, wall: WallOptions) -> Self {
         let losses = Arc::new(Losses::default());
         Self {
-            timeline: Timeline::new(of, binding, Arc::clone(&losses)),
+            timeline: Timeline::new(recordings, binding, Arc::clone(&losses)),
             times: Times::new(Arc::clone(&losses)),
             binding,
             losses,
             loss_reporter: LossReporter::new(wall),
-            processes: vec![None; of.len()],
+            processes: vec![None; recordings.len()],
             threads: Vec::new(),
             names: Table::default(),
             sources: SourceNames::default(),
@@ -78,12 +78,17 @@ impl<'m> Chrome<'m> {
     }
 
     /// The process of a recording.
-    fn process(&mut self, recording: usize, of: &[AnyRecording], out: &mut Line) -> ChromeThread {
+    fn process(
+        &mut self,
+        recording: usize,
+        recordings: &[AnyRecording],
+        out: &mut Line,
+    ) -> ChromeThread {
         if let Some(process) = &self.processes[recording] {
             return process.clone();
         }
         let process = ChromeThread::new(recording as u64 + 1, 0);
-        let name = of[recording].path().as_os_str().as_encoded_bytes();
+        let name = recordings[recording].path().as_os_str().as_encoded_bytes();
         self.writer
             .name("process", &process, name, recording as i64, out);
         self.processes[recording] = Some(process.clone());
@@ -91,13 +96,13 @@ impl<'m> Chrome<'m> {
     }
 
     /// Writes an event on its track.
-    fn draw(&mut self, row: &Row<'_>, of: &[AnyRecording], out: &mut Line) {
+    fn draw(&mut self, row: &Row<'_>, recordings: &[AnyRecording], out: &mut Line) {
         let message = &row.message;
         let (recording, class) = (message.recording, message.class);
         let time = self.times.next(message.time.map(Timestamp::as_nanos));
-        let place = self.timeline.place(row, of);
+        let place = self.timeline.place(row, recordings);
         if place.is_new {
-            self.process(recording, of, out);
+            self.process(recording, recordings, out);
             let track = self.timeline.track(place.track);
             // The thread without a number is the process's own.
             let thread = ChromeThread::new(recording as u64 + 1, place.track as u64 + 1);
@@ -109,9 +114,9 @@ impl<'m> Chrome<'m> {
         for _ in 0..place.closes {
             self.writer.end(time, thread, out);
         }
-        let event_name = || name_of(&of[recording].event_classes()[class]);
+        let event_name = || name_of(&recordings[recording].event_classes()[class]);
         let binding = self.binding.class(recording, class);
-        for (counter, columns) in binding.map_or(&[][..], |of| &of.counters) {
+        for (counter, columns) in binding.map_or(&[][..], |binding| &binding.counters) {
             let Some(value) = counter_value(row.values.first(&columns[0])) else {
                 self.losses.add(Loss::NoCounter, 1);
                 continue;
@@ -128,7 +133,7 @@ impl<'m> Chrome<'m> {
             Phase::Begin => ChromePhase::Begin,
             Phase::End => ChromePhase::End,
         };
-        let mut flows = binding.map_or(&[][..], |of| &of.flows).iter();
+        let mut flows = binding.map_or(&[][..], |binding| &binding.flows).iter();
         let flow = flows.find_map(|(flow, columns)| flow_id(*flow, row.values.first(&columns[0])));
         let make = || ChromeName::new(event_name().as_bytes());
         let name = self.names.get(recording, class, make);
@@ -143,12 +148,14 @@ impl<'m> Chrome<'m> {
         self.writer.event(&event, out);
     }
 
-    fn samples(&mut self, row: &Row<'_>, of: &[AnyRecording], out: &mut Line) {
+    fn samples(&mut self, row: &Row<'_>, recordings: &[AnyRecording], out: &mut Line) {
         let message = &row.message;
         let time = self.times.next(message.time.map(Timestamp::as_nanos));
         let recording = message.recording;
-        let process = self.process(recording, of, out);
-        let names = self.sources.of_archive(of, recording, message.stream);
+        let process = self.process(recording, recordings, out);
+        let names = self
+            .sources
+            .of_archive(recordings, recording, message.stream);
         let first = self.binding.plan().first_added(recording, message.class);
         for (source, name) in names.iter().enumerate() {
             let value = match row.values.get(first + source) {
@@ -201,13 +208,13 @@ impl<'m> Sink for Chrome<'m> {
     fn row(
         &mut self,
         row: &Row<'_>,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        match entry_kind(&of[row.message.recording]) {
-            EntryKind::Event => self.draw(row, of, out),
-            EntryKind::Sample => self.samples(row, of, out),
+        match entry_kind(&recordings[row.message.recording]) {
+            EntryKind::Event => self.draw(row, recordings, out),
+            EntryKind::Sample => self.samples(row, recordings, out),
         }
         true
     }
@@ -243,15 +250,20 @@ struct StreamPlan {
 }
 
 impl Renderer for ChromeRenderer<'_> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
         self.recording = recording;
-        self.kind = entry_kind(of);
-        self.is_log = of.is_log();
-        self.filler.chunk(recording, of, chunk)?;
+        self.kind = entry_kind(source);
+        self.is_log = source.is_log();
+        self.filler.chunk(recording, source, chunk)?;
         self.packet.clear();
         self.stack.clear();
         let stream = self.streams.get(recording, chunk.stream, || {
-            let fields = PacketFields::of(of, chunk.stream);
+            let fields = PacketFields::of(source, chunk.stream);
             let plan = Plan::new(&fields.schema, &fields.hidden);
             StreamPlan { fields, plan }
         });
@@ -262,7 +274,7 @@ impl Renderer for ChromeRenderer<'_> {
         };
         let fields = &stream.fields;
         fields.visit(&mut field_renderer, |visitor| {
-            of.visit_packet(chunk, visitor)
+            source.visit_packet(chunk, visitor)
         })
     }
 

@@ -58,18 +58,18 @@ pub use plan::{CpelOptions, CpelPlan, Keep};
 ///
 /// What hinders reading or writing; that it is [no such recording](is_copied).
 pub fn copy(
-    of: &AnyRecording,
+    recording: &AnyRecording,
     order: Option<ByteOrder>,
     out: &mut impl Write,
 ) -> Result<Losses, write::Error> {
     let losses = Losses::default();
-    match of {
+    match recording {
         AnyRecording::Cpel(log) => {
             let file = File::open(log.bytes()).map_err(std::io::Error::other)?;
             rewrite(&file, order.unwrap_or(log.byte_order()), out)?;
         }
         AnyRecording::Elog(log) => {
-            let clock = of
+            let clock = recording
                 .streams()
                 .first()
                 .and_then(|stream| stream.clock.as_ref());
@@ -93,10 +93,10 @@ pub fn copy(
 
 /// Whether a recording is an event log that can be [copied](copy): not so a Gist file, which has no
 /// definitions, and a CPEL file that was opened with another clock than its own.
-pub fn is_copied(of: &AnyRecording) -> bool {
-    match of {
+pub fn is_copied(recording: &AnyRecording) -> bool {
+    match recording {
         AnyRecording::Cpel(log) => log.header().is_some() && log.has_own_clocks(),
-        of => of.is_log(),
+        other => other.is_log(),
     }
 }
 
@@ -177,21 +177,21 @@ impl Codes {
 
 impl<'m> Cpel<'m> {
     /// A file of some recordings, which the plan is bound to; `wall` is how times are shown in warnings.
-    pub fn new(of: &[AnyRecording], plan: &'m CpelPlan, wall: WallOptions) -> Self {
+    pub fn new(recordings: &[AnyRecording], plan: &'m CpelPlan, wall: WallOptions) -> Self {
         let options = &plan.options;
         let losses = Arc::new(Losses::default());
         let mut codes = Codes::default();
-        for of in of {
-            let AnyRecording::Cpel(log) = of else {
+        for recording in recordings {
+            let AnyRecording::Cpel(log) = recording else {
                 continue;
             };
             let is_unknown = |section: &&Section| kind::name(section.kind).is_none();
             let sections = log.sections().iter().filter(is_unknown);
             losses.add(Loss::Sections, sections.count() as u64);
-            let classes = of.event_classes().iter();
+            let classes = recording.event_classes().iter();
             codes.reserved.extend(classes.filter_map(code_of));
         }
-        let logs = of.iter().map(|of| match of {
+        let logs = recordings.iter().map(|recording| match recording {
             AnyRecording::Cpel(log) => Some(log.header().map_or(0, |header| header.date)),
             _ => None,
         });
@@ -209,16 +209,16 @@ impl<'m> Cpel<'m> {
         let mut error = None;
         if let Some(datums) = &plan.datums {
             losses.add(Loss::Symbols, datums.lost_symbols);
-            error = datums.add_symbols(of, &mut builder).err();
+            error = datums.add_symbols(recordings, &mut builder).err();
         } else {
-            let symbols = of.iter().map(|of| match of {
+            let symbols = recordings.iter().map(|recording| match recording {
                 AnyRecording::Cpel(log) => log.definitions().symbols.len() as u64,
                 _ => 0,
             });
             losses.add(Loss::Symbols, symbols.sum());
         }
         Self {
-            timeline: Timeline::new(of, &plan.binding, Arc::clone(&losses)),
+            timeline: Timeline::new(recordings, &plan.binding, Arc::clone(&losses)),
             times: Times::new(Arc::clone(&losses)),
             plan,
             losses,
@@ -266,10 +266,10 @@ impl<'m> Cpel<'m> {
     }
 
     /// Adds an event.
-    fn add(&mut self, row: &Row<'_>, of: &[AnyRecording]) -> Result<(), write::Error> {
+    fn add(&mut self, row: &Row<'_>, recordings: &[AnyRecording]) -> Result<(), write::Error> {
         let message = &row.message;
         let time = self.ticks(message);
-        let place = self.timeline.place(row, of);
+        let place = self.timeline.place(row, recordings);
         if place.is_new {
             let track = self.timeline.track(place.track);
             let number = self.tracks.take(track.number);
@@ -278,7 +278,7 @@ impl<'m> Cpel<'m> {
             self.track_of.push(number);
         }
         let plan = self.plan;
-        let of_recording = &of[message.recording];
+        let of_recording = &recordings[message.recording];
         let value = plan.value(row, of_recording);
         let own = plan.datums.as_ref();
         let own = own.and_then(|own| own.of(message.recording, message.class));
@@ -355,7 +355,7 @@ impl<'m> Cpel<'m> {
     fn code(
         &mut self,
         message: &Message,
-        of: &AnyRecording,
+        source: &AnyRecording,
         format: Format,
     ) -> Result<u32, write::Error> {
         let (recording, class) = (message.recording, message.class);
@@ -363,14 +363,14 @@ impl<'m> Cpel<'m> {
         if let Some(code) = known[format as usize] {
             return Ok(code);
         }
-        let event = &of.event_classes()[class];
-        let wished = match of {
+        let event = &source.event_classes()[class];
+        let wished = match source {
             AnyRecording::Cpel(_) => code_of(event),
             _ => None,
         };
-        let code = self.new_code((recording, class), of, event, wished, format)?;
+        let code = self.new_code((recording, class), source, event, wished, format)?;
         // Each event without a code of its own is counted.
-        if wished.is_some() || !matches!(of, AnyRecording::Cpel(_)) {
+        if wished.is_some() || !matches!(source, AnyRecording::Cpel(_)) {
             self.class_codes.get(recording, class, Default::default)[format as usize] = Some(code);
         }
         Ok(code)
@@ -380,13 +380,13 @@ impl<'m> Cpel<'m> {
     fn new_code(
         &mut self,
         (recording, position): (usize, usize),
-        of: &AnyRecording,
+        source: &AnyRecording,
         class: &EventClass,
         wished: Option<u32>,
         format: Format,
     ) -> Result<u32, write::Error> {
         let name = class.name.clone().unwrap_or_else(|| name_of(class).into());
-        let is_undefined = match of {
+        let is_undefined = match source {
             AnyRecording::Cpel(log) => {
                 if wished.is_none() {
                     self.losses.add(Loss::OtherCodes, 1);
@@ -443,8 +443,8 @@ fn number(value: Value<'_>) -> u32 {
 }
 
 /// The string that a datum of a CPEL file refers to.
-fn string_of(of: &AnyRecording, stream: usize, datum: u32) -> Vec<u8> {
-    let AnyRecording::Cpel(log) = of else {
+fn string_of(recording: &AnyRecording, stream: usize, datum: u32) -> Vec<u8> {
+    let AnyRecording::Cpel(log) = recording else {
         return Vec::new();
     };
     let strings = log.event_section(stream).map(|section| &section.strings);
@@ -476,21 +476,31 @@ impl<'m> Sink for Cpel<'m> {
         }
     }
 
-    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
         let plan = self.plan;
-        plan.is_text(of) || plan.binding.plan().looks_at(recording, of, class, field)
+        plan.is_text(source)
+            || plan
+                .binding
+                .plan()
+                .looks_at(recording, source, class, field)
     }
 
     fn row(
         &mut self,
         row: &Row<'_>,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
         // Symbols may have been too many.
         if self.error.is_none() {
-            self.error = self.add(row, of).err();
+            self.error = self.add(row, recordings).err();
         }
         self.error.is_none()
     }
@@ -513,12 +523,17 @@ pub struct CpelRenderer<'m> {
 }
 
 impl Renderer for CpelRenderer<'_> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
         self.recording = recording;
-        self.is_text = self.plan.is_text(of);
-        self.filler.chunk(recording, of, chunk)?;
+        self.is_text = self.plan.is_text(source);
+        self.filler.chunk(recording, source, chunk)?;
         match self.is_text {
-            true => self.fields.chunk(recording, of, chunk),
+            true => self.fields.chunk(recording, source, chunk),
             false => Ok(()),
         }
     }

@@ -55,12 +55,15 @@ impl ElogPlan {
     /// # Errors
     ///
     /// A field that no event has.
-    pub fn new(track: Option<&FieldNames>, of: &[AnyRecording]) -> Result<Self, UnknownField> {
-        let binding = TrackBinding::of_value("--track", track, false, None, of)?;
-        let shapes: Vec<_> = of.iter().map(shapes).collect();
+    pub fn new(
+        track: Option<&FieldNames>,
+        recordings: &[AnyRecording],
+    ) -> Result<Self, UnknownField> {
+        let binding = TrackBinding::of_value("--track", track, false, None, recordings)?;
+        let shapes: Vec<_> = recordings.iter().map(shapes).collect();
         let picks = |recording: usize, class: usize| shapes[recording][class].picks.clone();
         Ok(Self {
-            binding: binding.with_fields(of, picks),
+            binding: binding.with_fields(recordings, picks),
             shapes,
         })
     }
@@ -89,15 +92,15 @@ pub struct Elog<'m> {
 impl<'m> Elog<'m> {
     /// A file of some recordings, which the plan is bound to; `wall` is how times are shown in
     /// warnings.
-    pub fn new(of: &[AnyRecording], plan: &'m ElogPlan, wall: WallOptions) -> Self {
+    pub fn new(recordings: &[AnyRecording], plan: &'m ElogPlan, wall: WallOptions) -> Self {
         let losses = Arc::new(Losses::default());
-        let begins = of.iter().map(|of| match of {
+        let begins = recordings.iter().map(|recording| match recording {
             AnyRecording::Elog(log) => Some(log.begin().as_nanos()),
             _ => None,
         });
         let begins: Option<Vec<i64>> = begins.collect();
         Self {
-            timeline: Timeline::new(of, &plan.binding, Arc::clone(&losses)),
+            timeline: Timeline::new(recordings, &plan.binding, Arc::clone(&losses)),
             times: Times::new(Arc::clone(&losses)),
             plan,
             losses,
@@ -148,15 +151,15 @@ impl<'m> Elog<'m> {
     }
 
     /// Adds an event.
-    fn add(&mut self, row: &Row<'_>, of: &[AnyRecording]) -> Result<(), write::Error> {
+    fn add(&mut self, row: &Row<'_>, recordings: &[AnyRecording]) -> Result<(), write::Error> {
         let message = &row.message;
         let nanos = self.nanos(message);
-        let place = self.timeline.place(row, of);
+        let place = self.timeline.place(row, recordings);
         if place.is_new {
             let name = &self.timeline.track(place.track).name;
             self.tracks.push(self.builder.track(name.as_bytes())?);
         }
-        let kind = self.kind(message, of)?;
+        let kind = self.kind(message, recordings)?;
         let plan = self.plan;
         let shape = &plan.shapes[message.recording][message.class];
         let first = (plan.binding.plan()).first_added(message.recording, message.class);
@@ -174,7 +177,11 @@ impl<'m> Elog<'m> {
     }
 
     /// The type of the events of a class.
-    fn kind(&mut self, message: &Message, of: &[AnyRecording]) -> Result<u16, write::Error> {
+    fn kind(
+        &mut self,
+        message: &Message,
+        recordings: &[AnyRecording],
+    ) -> Result<u16, write::Error> {
         let (recording, class) = (message.recording, message.class);
         let slot = self.kinds.get(recording, class, || None);
         if let Some(kind) = *slot {
@@ -182,7 +189,7 @@ impl<'m> Elog<'m> {
         }
         let shape = &self.plan.shapes[recording][class];
         self.losses.add(Loss::Renamed, shape.is_renamed.into());
-        let labels: Vec<&[u8]> = match &of[recording] {
+        let labels: Vec<&[u8]> = match &recordings[recording] {
             AnyRecording::Elog(log) => {
                 let labels = log.log().types[class].labels.iter();
                 labels.map(|label| &log.bytes()[label.clone()]).collect()
@@ -221,9 +228,9 @@ fn datum<'v>(
 }
 
 /// The shapes of all classes of a recording.
-fn shapes(of: &AnyRecording) -> Vec<Shape> {
+fn shapes(recording: &AnyRecording) -> Vec<Shape> {
     let stream_of = |class: &EventClass| {
-        let mut streams = of.streams().iter();
+        let mut streams = recording.streams().iter();
         streams.position(|stream| stream.class == class.stream_class)
     };
     // Classes are listed stream class by stream class.
@@ -231,12 +238,17 @@ fn shapes(of: &AnyRecording) -> Vec<Shape> {
     let shape = |(position, class): (usize, &EventClass)| {
         let stream = stream_of(class);
         if packet.0 != stream {
-            let columns = |stream| packet_columns(&PacketFields::of(of, stream));
+            let columns = |stream| packet_columns(&PacketFields::of(recording, stream));
             packet = (stream, stream.map_or_else(Vec::new, columns));
         }
-        Shape::new(of, position, &packet.1)
+        Shape::new(recording, position, &packet.1)
     };
-    of.event_classes().iter().enumerate().map(shape).collect()
+    recording
+        .event_classes()
+        .iter()
+        .enumerate()
+        .map(shape)
+        .collect()
 }
 
 /// What the events of a class are in the file.
@@ -253,8 +265,8 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(of: &AnyRecording, class: usize, packet: &[Column]) -> Self {
-        let class_of = &of.event_classes()[class];
+    fn new(recording: &AnyRecording, class: usize, packet: &[Column]) -> Self {
+        let class_of = &recording.event_classes()[class];
         let mut shape = Self {
             format: Vec::new(),
             arguments: Vec::new(),
@@ -262,7 +274,7 @@ impl Shape {
             rest: None,
             is_renamed: false,
         };
-        if let AnyRecording::Elog(log) = of {
+        if let AnyRecording::Elog(log) = recording {
             // The shape in its own file. The text, which is not an argument, comes last.
             let kind = &log.log().types[class];
             shape.format = log.bytes()[kind.format.clone()].to_vec();
@@ -271,7 +283,7 @@ impl Shape {
             return shape;
         }
         shape.name(class_of);
-        match of.is_log() {
+        match recording.is_log() {
             true => shape.text(class_of),
             false => shape.fields(class_of, packet),
         }
@@ -403,20 +415,30 @@ impl<'m> Sink for Elog<'m> {
         }
     }
 
-    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
         let plan = self.plan;
         let has_rest = plan.shapes[recording][class].rest.is_some();
-        has_rest || plan.binding.plan().looks_at(recording, of, class, field)
+        has_rest
+            || plan
+                .binding
+                .plan()
+                .looks_at(recording, source, class, field)
     }
 
     fn row(
         &mut self,
         row: &Row<'_>,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        self.error = self.add(row, of).err();
+        self.error = self.add(row, recordings).err();
         self.error.is_none()
     }
 
@@ -435,10 +457,15 @@ pub struct ElogRenderer<'m> {
 }
 
 impl Renderer for ElogRenderer<'_> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
         self.recording = recording;
-        self.filler.chunk(recording, of, chunk)?;
-        self.fields.chunk(recording, of, chunk)
+        self.filler.chunk(recording, source, chunk)?;
+        self.fields.chunk(recording, source, chunk)
     }
 
     #[inline]

@@ -32,8 +32,8 @@ impl Jsonl {
 }
 
 /// The log, where it is a CPEL file.
-fn file(of: &AnyRecording) -> Option<&Log> {
-    match of {
+fn file(recording: &AnyRecording) -> Option<&Log> {
+    match recording {
         AnyRecording::Cpel(log) if log.header().is_some() => Some(log),
         _ => None,
     }
@@ -49,8 +49,8 @@ impl Sink for Jsonl {
         }
     }
 
-    fn begin(&mut self, of: &[AnyRecording], write: Write<'_>) -> io::Result<()> {
-        for log in of.iter().filter_map(file) {
+    fn begin(&mut self, recordings: &[AnyRecording], write: Write<'_>) -> io::Result<()> {
+        for log in recordings.iter().filter_map(file) {
             if let Ok(file) = File::open(log.bytes()) {
                 describe(&file, log.path().as_os_str().as_encoded_bytes(), write)?;
             }
@@ -61,12 +61,12 @@ impl Sink for Jsonl {
     fn event(
         &mut self,
         message: &Message,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) {
-        self.json.event(message, of, text, out, warnings);
+        self.json.event(message, recordings, text, out, warnings);
     }
 
     fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
@@ -91,12 +91,17 @@ struct Place {
 }
 
 impl Renderer for JsonlRenderer {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.place = file(of).map(|log| Place {
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
+        self.place = file(source).map(|log| Place {
             section: log.section(chunk.stream),
             positions: log.positions(chunk).map(Box::from),
         });
-        self.json.chunk(recording, of, chunk)
+        self.json.chunk(recording, source, chunk)
     }
 
     fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {

@@ -60,9 +60,9 @@ impl Pieces {
     }
 
     /// Whether events of a recording can be left out of its file.
-    pub fn is_cut(of: &AnyRecording) -> bool {
-        match of {
-            AnyRecording::Rrd(of) => of.can_be_cut(),
+    pub fn is_cut(recording: &AnyRecording) -> bool {
+        match recording {
+            AnyRecording::Rrd(database) => database.can_be_cut(),
             AnyRecording::Metrics(_) | AnyRecording::Maps(_) => true,
             _ => false,
         }
@@ -74,27 +74,34 @@ impl Pieces {
     /// # Errors
     ///
     /// Those of the output; that it is [no such file](Self::is_cut).
-    pub fn write(&self, of: &AnyRecording, bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
-        match of {
-            AnyRecording::Rrd(of) => {
+    pub fn write(
+        &self,
+        recording: &AnyRecording,
+        bytes: &[u8],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        match recording {
+            AnyRecording::Rrd(database) => {
                 let stays = |stream, chunk, number| self.contains(stream, chunk, number);
-                of.write_cut(stays, out)
+                database.write_cut(stays, out)
             }
-            AnyRecording::Metrics(of) => {
+            AnyRecording::Metrics(metrics) => {
                 let places = self.places();
-                let datagrams = places
-                    .filter_map(|(stream, chunk, number)| of.datagram_of(stream, chunk, number));
+                let datagrams = places.filter_map(|(stream, chunk, number)| {
+                    metrics.datagram_of(stream, chunk, number)
+                });
                 let datagrams: HashSet<u64, RandomState> = datagrams.collect();
-                of.write_cut(bytes, |number| datagrams.contains(&number), out)
+                metrics.write_cut(bytes, |number| datagrams.contains(&number), out)
             }
-            AnyRecording::Maps(of) => {
+            AnyRecording::Maps(export) => {
                 let places = self.places();
-                let offsets = places.filter_map(|(_, chunk, number)| of.offset_of(chunk, number));
+                let offsets =
+                    places.filter_map(|(_, chunk, number)| export.offset_of(chunk, number));
                 let kept: HashSet<usize, RandomState> = offsets.collect();
                 // A row that is no counter of this export stays.
-                let gone = of.offsets().filter(|offset| !kept.contains(offset));
+                let gone = export.offsets().filter(|offset| !kept.contains(offset));
                 let gone: HashSet<usize, RandomState> = gone.collect();
-                of.write_cut(bytes, |offset| !gone.contains(&offset), out)
+                export.write_cut(bytes, |offset| !gone.contains(&offset), out)
             }
             _ => Err(io::Error::other("it is not a file of pieces")),
         }

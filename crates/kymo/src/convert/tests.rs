@@ -115,10 +115,10 @@ impl Output for Collected {
     }
 }
 
-fn run(of: &[AnyRecording], sink: &mut impl Sink) -> Vec<u8> {
+fn run(recordings: &[AnyRecording], sink: &mut impl Sink) -> Vec<u8> {
     let mut collected = Collected::default();
     let options = pipeline::Options::default();
-    pipeline::run(of, &Everything, &options, sink, &mut collected).unwrap();
+    pipeline::run(recordings, &Everything, &options, sink, &mut collected).unwrap();
     collected.0
 }
 
@@ -138,10 +138,10 @@ fn slices(texts: &[&str]) -> TrackOptions {
 
 /// A trace of Perfetto, decoded, and what it cannot hold.
 fn perfetto(events: &[Made], options: TrackOptions) -> String {
-    let (dir, of) = trace(events);
-    let binding = TrackBinding::new(options, &of).unwrap();
-    let mut perfetto = Perfetto::new(&of, &binding, WallOptions::default());
-    let bytes = run(&of, &mut perfetto);
+    let (dir, recordings) = trace(events);
+    let binding = TrackBinding::new(options, &recordings).unwrap();
+    let mut perfetto = Perfetto::new(&recordings, &binding, WallOptions::default());
+    let bytes = run(&recordings, &mut perfetto);
     let mut text = decode::text(&bytes);
     for line in perfetto.losses().lines() {
         text += &format!("LOST {line}\n");
@@ -150,10 +150,10 @@ fn perfetto(events: &[Made], options: TrackOptions) -> String {
 }
 
 fn chrome(events: &[Made], options: TrackOptions) -> String {
-    let (dir, of) = trace(events);
-    let binding = TrackBinding::new(options, &of).unwrap();
-    let mut chrome = Chrome::new(&of, &binding, WallOptions::default());
-    let text = String::from_utf8(run(&of, &mut chrome)).unwrap();
+    let (dir, recordings) = trace(events);
+    let binding = TrackBinding::new(options, &recordings).unwrap();
+    let mut chrome = Chrome::new(&recordings, &binding, WallOptions::default());
+    let text = String::from_utf8(run(&recordings, &mut chrome)).unwrap();
     // Wrong bytes are halves of surrogate pairs, which this parser does not take.
     let parsed: serde_json::Value = serde_json::from_str(&text.replace("\\udc", "\\u00")).unwrap();
     assert!(parsed["traceEvents"].is_array());
@@ -251,15 +251,16 @@ fn counters_and_flows() {
 #[test]
 fn counters_have_a_bound() {
     let events: Vec<_> = (0..5).map(|cpu| work(0, 1, cpu, 7)).collect();
-    let (_dir, of) = trace(&events);
+    let (_dir, recordings) = trace(&events);
     let options = TrackOptions {
         track: Some(field("cpu")),
         counters: vec![Counter::parse("*:key").unwrap()],
         ..TrackOptions::default()
     };
-    let binding = TrackBinding::new(options, &of).unwrap();
-    let mut perfetto = Perfetto::new(&of, &binding, WallOptions::default()).with_counters(3);
-    let text = decode::text(&run(&of, &mut perfetto));
+    let binding = TrackBinding::new(options, &recordings).unwrap();
+    let mut perfetto =
+        Perfetto::new(&recordings, &binding, WallOptions::default()).with_counters(3);
+    let text = decode::text(&run(&recordings, &mut perfetto));
     assert_eq!(text.matches(" instant ").count(), 5, "{text}");
     let lost = "too many counters: values of the rest, left out: 2";
     assert_eq!(perfetto.losses().lines(), [lost]);
@@ -274,8 +275,8 @@ fn no_trace_is_one_too() {
 
 #[test]
 fn a_field_that_no_event_has_is_reported() {
-    let (_dir, of) = trace(&[]);
-    let unknown = |options| TrackBinding::new(options, &of).unwrap_err();
+    let (_dir, recordings) = trace(&[]);
+    let unknown = |options| TrackBinding::new(options, &recordings).unwrap_err();
     let counter = unknown(TrackOptions {
         counters: vec![Counter::parse("note:key").unwrap()],
         ..TrackOptions::default()
@@ -299,10 +300,10 @@ fn a_field_that_no_event_has_is_reported() {
 
 /// The rows of a database as JSON lines, and what it cannot hold.
 fn database(events: &[Made], options: RrdOptions) -> Result<String, MakeError> {
-    let (_dir, of) = trace(events);
-    let binding = options.binding(&of).unwrap();
-    let mut rrd = Rrd::new(&of, options, &binding, WallOptions::default());
-    run(&of, &mut rrd);
+    let (_dir, recordings) = trace(events);
+    let binding = options.binding(&recordings).unwrap();
+    let mut rrd = Rrd::new(&recordings, options, &binding, WallOptions::default());
+    run(&recordings, &mut rrd);
     let made = rrd.make()?;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("made.rrd");
@@ -374,7 +375,7 @@ fn values_become_rows() {
         work(0, time(11), 0, 1),
         note(time(14), 0, b"", 8.0, 0, -10, &[]),
     ];
-    let of = |name: &str, function| RrdOptions {
+    let options_of = |name: &str, function| RrdOptions {
         value: Some((field(name), function)),
         ..counting()
     };
@@ -384,10 +385,10 @@ fn values_become_rows() {
 note = note
 values that are missing or no numbers, left out: 1"#;
     assert_eq!(
-        database(&events, of("f", Function::Average)).unwrap(),
+        database(&events, options_of("f", Function::Average)).unwrap(),
         expected
     );
-    let low = database(&events, of("low", Function::Max)).unwrap();
+    let low = database(&events, options_of("low", Function::Max)).unwrap();
     assert!(low.starts_with("12 \"MAX/2\" {\"note\":30.0}\n"), "{low}");
 }
 
@@ -397,10 +398,10 @@ fn gaps_are_written_at_once() {
     let rows = |options: RrdOptions, times: &[u64]| {
         let event = |&time: &u64| note(time * SECOND, 0, b"", 1.5, 0, 3, &[]);
         let events: Vec<_> = times.iter().map(event).collect();
-        let (_dir, of) = trace(&events);
-        let binding = options.binding(&of).unwrap();
-        let mut rrd = Rrd::new(&of, options, &binding, WallOptions::default());
-        run(&of, &mut rrd);
+        let (_dir, recordings) = trace(&events);
+        let binding = options.binding(&recordings).unwrap();
+        let mut rrd = Rrd::new(&recordings, options, &binding, WallOptions::default());
+        run(&recordings, &mut rrd);
         let extent = rrd.extent().unwrap();
         let bytes = rrd.make().unwrap().bytes;
         let source = Source::open(&bytes, None).unwrap();
@@ -457,14 +458,14 @@ fn large_databases_of_few_events_are_reported() {
     assert!(!extent((1 << 20) - 1, 5).is_mostly_empty());
     assert!(!extent(1 << 20, (2 << 20) / 100).is_mostly_empty());
     let far = [work(0, 0, 0, 1), work(0, 100_000_000 * SECOND, 0, 1)];
-    let (_dir, of) = trace(&far);
+    let (_dir, recordings) = trace(&far);
     let options = RrdOptions {
         step: 1,
         ..counting()
     };
-    let binding = options.binding(&of).unwrap();
-    let mut rrd = Rrd::new(&of, options, &binding, WallOptions::default());
-    run(&of, &mut rrd);
+    let binding = options.binding(&recordings).unwrap();
+    let mut rrd = Rrd::new(&recordings, options, &binding, WallOptions::default());
+    run(&recordings, &mut rrd);
     let extent = rrd.extent().unwrap();
     assert!(extent.is_mostly_empty());
     assert_eq!(
@@ -496,16 +497,16 @@ fn databases_have_their_limits() {
 
 /// The events of a CPEL file as JSON lines, and what it cannot hold.
 fn log(events: &[Made], keep: Keep, track: Option<&str>, clock: u32) -> String {
-    let (_dir, of) = trace(events);
+    let (_dir, recordings) = trace(events);
     let options = CpelOptions {
         keep,
         track: track.map(field),
         order: ByteOrder::Big,
         clock: clock.try_into().unwrap(),
     };
-    let plan = CpelPlan::new(options, &of).unwrap();
-    let mut log = Cpel::new(&of, &plan, WallOptions::default());
-    run(&of, &mut log);
+    let plan = CpelPlan::new(options, &recordings).unwrap();
+    let mut log = Cpel::new(&recordings, &plan, WallOptions::default());
+    run(&recordings, &mut log);
     let losses = log.losses().lines();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("made.cpel");
@@ -549,8 +550,8 @@ fn strict_traces_report_the_first_damage_whatever_the_threads() {
         }
         std::fs::write(dir.path().join(format!("stream{stream:02}")), bytes).unwrap();
     }
-    let of = open::open(&[dir.path().into()], &open::Options::default()).recordings;
-    let filter = Filter::new(&Query::default(), &[], &of).unwrap();
+    let recordings = open::open(&[dir.path().into()], &open::Options::default()).recordings;
+    let filter = Filter::new(&Query::default(), &[], &recordings).unwrap();
     for threads in [1, 2, 8] {
         let options = ctf::CtfOptions {
             dialect: Dialect::Ctf18,
@@ -565,7 +566,8 @@ fn strict_traces_report_the_first_damage_whatever_the_threads() {
             strict: true,
         };
         let made = tempfile::tempdir().unwrap();
-        let written = ctf::write(&of, &[0], &filter, &options, made.path(), &|_| ()).unwrap();
+        let written =
+            ctf::write(&recordings, &[0], &filter, &options, made.path(), &|_| ()).unwrap();
         let [fault] = &written.faults[..] else {
             panic!("{:?}", written.faults);
         };

@@ -92,13 +92,13 @@ impl FieldText {
     pub(super) fn chunk(
         &mut self,
         recording: usize,
-        of: &AnyRecording,
+        source: &AnyRecording,
         chunk: &Chunk,
     ) -> Result<(), Fault> {
-        let fields = || PacketFields::of(of, chunk.stream);
+        let fields = || PacketFields::of(source, chunk.stream);
         self.packet
             .packet(recording, chunk.stream, fields, |visitor| {
-                of.visit_packet(chunk, visitor)
+                source.visit_packet(chunk, visitor)
             })
     }
 

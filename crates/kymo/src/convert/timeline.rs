@@ -233,16 +233,20 @@ pub(super) struct Timeline<'m> {
 }
 
 impl<'m> Timeline<'m> {
-    pub(super) fn new(of: &[AnyRecording], binding: &'m TrackBinding, losses: Arc<Losses>) -> Self {
-        let mut numbers = TrackTable::new(of);
-        let of_recording = |(recording, of): (usize, &AnyRecording)| {
+    pub(super) fn new(
+        recordings: &[AnyRecording],
+        binding: &'m TrackBinding,
+        losses: Arc<Losses>,
+    ) -> Self {
+        let mut numbers = TrackTable::new(recordings);
+        let of_recording = |(recording, source): (usize, &AnyRecording)| {
             let of_stream = |stream| {
                 let mut numbers = numbers.of_stream(recording, stream);
                 numbers.number(&TrackSource::Stream, Values::default())
             };
-            (0..of.streams().len()).map(of_stream).collect()
+            (0..source.streams().len()).map(of_stream).collect()
         };
-        let streams = of.iter().enumerate().map(of_recording).collect();
+        let streams = recordings.iter().enumerate().map(of_recording).collect();
         Self {
             binding,
             losses,
@@ -263,20 +267,25 @@ impl<'m> Timeline<'m> {
 
     /// Places an event.
     #[inline]
-    pub(super) fn place(&mut self, row: &Row<'_>, of: &[AnyRecording]) -> Place {
+    pub(super) fn place(&mut self, row: &Row<'_>, recordings: &[AnyRecording]) -> Place {
         let message = &row.message;
         let binding = self.binding;
         let known = self.tracks.len();
         let class = binding.class(message.recording, message.class);
-        let track = self.track_of(class.map_or(&TrackSource::Stream, |of| &of.track), row, of);
+        let track = self.track_of(
+            class.map_or(&TrackSource::Stream, |class| &class.track),
+            row,
+            recordings,
+        );
         let mut place = Place {
             track,
             is_new: self.tracks.len() > known,
             closes: 0,
             phase: Phase::Instant,
         };
-        let (ends, begins) =
-            class.map_or((None, None), |of| (of.ends.as_ref(), of.begins.as_ref()));
+        let (ends, begins) = class.map_or((None, None), |class| {
+            (class.ends.as_ref(), class.begins.as_ref())
+        });
         if ends.is_some() || begins.is_some() {
             self.slices(&mut place, row, ends, begins);
         }
@@ -346,7 +355,12 @@ impl<'m> Timeline<'m> {
 
     /// The track of an event.
     #[inline]
-    fn track_of(&mut self, source: &TrackSource, row: &Row<'_>, of: &[AnyRecording]) -> usize {
+    fn track_of(
+        &mut self,
+        source: &TrackSource,
+        row: &Row<'_>,
+        recordings: &[AnyRecording],
+    ) -> usize {
         let source = match source {
             TrackSource::Fields(fields) | TrackSource::Own(fields)
                 if !is_plain(row.values.first(&fields[0])) =>
@@ -366,7 +380,7 @@ impl<'m> Timeline<'m> {
         };
         match self.known.get(number as usize) {
             Some(&Known::At(track)) => track,
-            _ => self.new_track(number, source, row, of),
+            _ => self.new_track(number, source, row, recordings),
         }
     }
 
@@ -376,12 +390,12 @@ impl<'m> Timeline<'m> {
         number: u32,
         source: &TrackSource,
         row: &Row<'_>,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
     ) -> usize {
         let number = number as usize;
         let known = self.known.get(number).copied().unwrap_or(Known::Unused);
         let (recording, stream) = (row.message.recording, row.message.stream);
-        let recording_of = &of[recording];
+        let recording_of = &recordings[recording];
         let track = match source {
             TrackSource::Stream => Some(Track {
                 name: stream_name(recording_of, stream),
@@ -421,7 +435,7 @@ impl<'m> Timeline<'m> {
             }
             None => {
                 self.losses.add(Loss::MoreTracks, 1);
-                self.track_of(&TrackSource::Stream, row, of)
+                self.track_of(&TrackSource::Stream, row, recordings)
             }
         }
     }
@@ -454,9 +468,11 @@ impl<'m> Timeline<'m> {
 }
 
 /// What a stream is called: below the path of its recording, where it has one there.
-pub(super) fn stream_name(of: &AnyRecording, stream: usize) -> String {
-    let name = &*of.streams()[stream].name;
-    let below = std::path::Path::new(name).strip_prefix(of.path()).ok();
+pub(super) fn stream_name(recording: &AnyRecording, stream: usize) -> String {
+    let name = &*recording.streams()[stream].name;
+    let below = std::path::Path::new(name)
+        .strip_prefix(recording.path())
+        .ok();
     match below.and_then(std::path::Path::to_str) {
         Some(below) if !below.is_empty() => below.to_string(),
         _ => name.to_string(),

@@ -52,40 +52,40 @@ impl<'e> Binder<'e> {
     pub(super) fn bind(
         &mut self,
         expr: &Expr,
-        of: Surroundings<'_>,
+        surroundings: Surroundings<'_>,
         picks: &mut Picks,
     ) -> Condition {
         match expr {
             Expr::Const(value) => Condition::Const(*value),
-            Expr::Not(inner) => self.bind(inner, of, picks).negate(),
+            Expr::Not(inner) => self.bind(inner, surroundings, picks).negate(),
             Expr::Or(parts) => {
                 let parts: Vec<_> = parts
                     .iter()
-                    .map(|part| self.bind(part, of, picks))
+                    .map(|part| self.bind(part, surroundings, picks))
                     .collect();
                 Condition::any(parts)
             }
             Expr::And(parts) => {
                 let parts: Vec<_> = parts
                     .iter()
-                    .map(|part| self.bind(part, of, picks))
+                    .map(|part| self.bind(part, surroundings, picks))
                     .collect();
                 Condition::all(parts)
             }
-            Expr::Test(test) => self.bind_test(test, of, picks),
+            Expr::Test(test) => self.bind_test(test, surroundings, picks),
         }
     }
 
     fn bind_test(
         &mut self,
         test: &expr::Test,
-        of: Surroundings<'_>,
+        surroundings: Surroundings<'_>,
         picks: &mut Picks,
     ) -> Condition {
-        let subjects = self.operand(&test.subject, of, picks);
+        let subjects = self.operand(&test.subject, surroundings, picks);
         let bound = match &test.check {
             Check::Compare(comparison, other) => {
-                let others = self.operand(other, of, picks);
+                let others = self.operand(other, surroundings, picks);
                 subjects
                     .iter()
                     .flat_map(|a| others.iter().map(move |b| compare(a, *comparison, b)))
@@ -131,19 +131,19 @@ impl<'e> Binder<'e> {
     fn operand<'a>(
         &mut self,
         operand: &Operand,
-        of: Surroundings<'a>,
+        surroundings: Surroundings<'a>,
         picks: &mut Picks,
     ) -> Vec<Bound<'a>> {
         match operand {
             Operand::Literal(literal, _) => vec![constant(literal)],
             Operand::Call(function, name) => {
                 let field = Operand::Field(name.clone());
-                let found = self.operand(&field, of, picks).into_iter();
+                let found = self.operand(&field, surroundings, picks).into_iter();
                 found.map(|bound| bound.call(*function)).collect()
             }
             Operand::Field(name) => {
                 let mut array = None;
-                let found = values(name, of, picks, &mut array);
+                let found = values(name, surroundings, picks, &mut array);
                 let usage = self.names.entry(name.range.start).or_default();
                 usage.range = name.range.clone();
                 usage.found |= !found.is_empty();

@@ -61,7 +61,7 @@ impl FieldNames {
     ///
     /// Something else stands there.
     pub fn parse_pairs(source: &str) -> Result<(Self, Self), FilterError> {
-        let of = |names| Self {
+        let with_names = |names| Self {
             source: source.to_string(),
             names,
         };
@@ -69,7 +69,7 @@ impl FieldNames {
             .into_iter()
             .map(|(name, other)| (name.clone(), other.unwrap_or(name)))
             .unzip();
-        Ok((of(left), of(right)))
+        Ok((with_names(left), with_names(right)))
     }
 
     /// Removes a word that is not a field here; returns whether it was there. Between back quotes
@@ -157,8 +157,8 @@ impl Fields {
             .collect();
         let mut array = None;
         let mut all = Vec::with_capacity(recordings.len());
-        for (recording, of) in recordings.iter().enumerate() {
-            let (packets, classes) = Packets::of_classes(of, |position, around, picks| {
+        for (recording, source) in recordings.iter().enumerate() {
+            let (packets, classes) = Packets::of_classes(source, |position, around, picks| {
                 let mut values = Vec::new();
                 for wish in asked(recording, position)? {
                     for (number, name) in wishes[wish].names.names.iter().enumerate() {
@@ -178,12 +178,12 @@ impl Fields {
         for (position, (wish, found)) in wishes.iter().zip(found).enumerate() {
             let missing = found.iter().position(|&found| !found);
             if let Some(missing) = missing.filter(|_| wish.required) {
-                let of = recordings.iter().zip(&all).flat_map(|(of, fields)| {
-                    let classes = of.event_classes().iter().zip(&fields.classes);
+                let surroundings = recordings.iter().zip(&all).flat_map(|(recording, fields)| {
+                    let classes = recording.event_classes().iter().zip(&fields.classes);
                     let asked = classes.filter(|(_, fields)| fields.is_some());
-                    asked.map(|(class, _)| fields.packets.around(of, class))
+                    asked.map(|(class, _)| fields.packets.around(recording, class))
                 });
-                return Err((position, unknown(wish.names, missing, of, array)));
+                return Err((position, unknown(wish.names, missing, surroundings, array)));
             }
         }
         Ok(Self { recordings: all })
@@ -194,7 +194,7 @@ impl Fields {
     /// bits as text.
     pub(crate) fn columns<R: Recording>(
         &self,
-        (recording, of): (usize, &R),
+        (recording, opened): (usize, &R),
         class: usize,
         index: usize,
         own_types: bool,
@@ -204,9 +204,9 @@ impl Fields {
         let Some((sources, all_picks)) = sources else {
             return Vec::new();
         };
-        let event = &of.event_classes()[class];
+        let event = &opened.event_classes()[class];
         // An address stands for its name, if it has one.
-        let named = |field| of.symbol_field(class, field).unwrap_or(field);
+        let named = |field| opened.symbol_field(class, field).unwrap_or(field);
         let mut columns: Vec<(DataType, Vec<Pick>, Vec<Source>)> = Vec::new();
         for source in sources {
             let data_type = match source {

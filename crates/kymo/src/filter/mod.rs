@@ -201,15 +201,16 @@ impl Filter {
         let mut plans = Vec::with_capacity(recordings.len());
         let chosen = |class: &EventClass| query.names_class(class);
         for (position, recording) in recordings.iter().enumerate() {
-            let (packets, classes) = Packets::of_classes(recording, |_, of, picks| {
-                if !chosen(of.class) {
+            let (packets, classes) = Packets::of_classes(recording, |_, surroundings, picks| {
+                if !chosen(surroundings.class) {
                     return None;
                 }
-                let program = Program::new(binder.bind(&condition, of, picks));
+                let program = Program::new(binder.bind(&condition, surroundings, picks));
                 let picks = std::mem::take(&mut picks.event);
                 (program.constant() != Some(false)).then(|| ClassPlan {
                     program,
-                    fields: Selection::new(&of.class.schema, picks.iter().cloned()).fields(),
+                    fields: Selection::new(&surroundings.class.schema, picks.iter().cloned())
+                        .fields(),
                     picks,
                 })
             });
@@ -354,7 +355,7 @@ impl Worker<'_> {
     pub(crate) fn begin_chunk<R: Recording>(
         &mut self,
         recording: usize,
-        of: &R,
+        source: &R,
         chunk: &Chunk,
     ) -> Result<(), Fault> {
         self.recording = recording;
@@ -363,7 +364,7 @@ impl Worker<'_> {
         match plan {
             Some(plan) => self
                 .surround
-                .begin_chunk(&plan.packets, (recording, of), chunk),
+                .begin_chunk(&plan.packets, (recording, source), chunk),
             None => Ok(()),
         }
     }
@@ -377,8 +378,13 @@ impl Worker<'_> {
 }
 
 impl Predicate for Worker<'_> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.begin_chunk(recording, of, chunk)
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
+        self.begin_chunk(recording, source, chunk)
     }
 
     fn numbers(&self) -> Option<Range<u64>> {

@@ -118,7 +118,9 @@ pub(super) fn suggestion<'a>(
 
 /// Whether an enumeration has a label.
 fn is_label(name: &str, classes: &[Surroundings<'_>]) -> bool {
-    let schemas = classes.iter().flat_map(|of| [&of.class.schema, of.packet]);
+    let schemas = classes
+        .iter()
+        .flat_map(|class| [&class.class.schema, class.packet]);
     schemas.flat_map(Schema::fields).any(|field| {
         let labels = match &field.kind {
             Kind::Uint { labels, .. } | Kind::Sint { labels, .. } => labels.as_ref(),
@@ -134,8 +136,8 @@ fn known_names<'a>(classes: impl Iterator<Item = Surroundings<'a>>) -> Vec<Strin
     const MOST: usize = 50_000;
     let properties = PROPERTIES.iter().chain(&KEYS);
     let mut known: Vec<String> = properties.map(ToString::to_string).collect();
-    for of in classes {
-        for schema in [&of.class.schema, of.packet] {
+    for class in classes {
+        for schema in [&class.class.schema, class.packet] {
             for id in (0..schema.fields().len() as u32).map(FieldId) {
                 // Fields of the event's header are in no scope that is searched.
                 if schema.field(id).name.is_some()
@@ -155,16 +157,16 @@ fn known_names<'a>(classes: impl Iterator<Item = Surroundings<'a>>) -> Vec<Strin
 /// a property that the class does not have.
 pub(super) fn values<'a>(
     name: &FieldName,
-    of: Surroundings<'a>,
+    surroundings: Surroundings<'a>,
     picks: &mut Picks,
     array: &mut Option<String>,
 ) -> Vec<Option<Bound<'a>>> {
-    if let Some(property) = property(name, of) {
+    if let Some(property) = property(name, surroundings) {
         return property;
     }
-    let fields = fields(name, of, picks, array);
+    let fields = fields(name, surroundings, picks, array);
     match fields.is_empty() {
-        true => property(&key(name), of).unwrap_or_default(),
+        true => property(&key(name), surroundings).unwrap_or_default(),
         false => fields,
     }
 }
@@ -194,8 +196,11 @@ fn key(name: &FieldName) -> FieldName {
 
 /// What is known of an event without its fields; `None` if the name is not one of these.
 /// The inner `None` is a property that the class does not have.
-fn property<'a>(name: &FieldName, of: Surroundings<'_>) -> Option<Vec<Option<Bound<'a>>>> {
-    let class = of.class;
+fn property<'a>(
+    name: &FieldName,
+    surroundings: Surroundings<'_>,
+) -> Option<Vec<Option<Bound<'a>>>> {
+    let class = surroundings.class;
     let [Step::Name(whose), Step::Name(what)] = name.steps.as_slice() else {
         return None;
     };
@@ -221,9 +226,9 @@ fn property<'a>(name: &FieldName, of: Surroundings<'_>) -> Option<Vec<Option<Bou
         ("stream", "class") => Some(number(class.stream_class.into())),
         ("stream", "id") => Some((Source::StreamId, Type::Integer(None))),
         ("stream", "name") => Some((Source::StreamName, Type::Text)),
-        ("trace", "name") => of.trace.map(text),
-        ("event", "kind") => Some(text(of.kind.as_str())),
-        ("recording", "path") => Some(path(of.recording)),
+        ("trace", "name") => surroundings.trace.map(text),
+        ("event", "kind") => Some(text(surroundings.kind.as_str())),
+        ("recording", "path") => Some(path(surroundings.recording)),
         _ => return None,
     };
     Some(vec![found.map(|(source, kind)| Bound {
@@ -239,13 +244,13 @@ fn property<'a>(name: &FieldName, of: Surroundings<'_>) -> Option<Vec<Option<Bou
 /// gets a hint.
 fn fields<'a>(
     name: &FieldName,
-    of: Surroundings<'a>,
+    surroundings: Surroundings<'a>,
     picks: &mut Picks,
     array: &mut Option<String>,
 ) -> Vec<Option<Bound<'a>>> {
     let schema_of = |scope| match scope {
-        Scope::PacketHeader | Scope::PacketContext => of.packet,
-        _ => &of.class.schema,
+        Scope::PacketHeader | Scope::PacketContext => surroundings.packet,
+        _ => &surroundings.class.schema,
     };
     let named = SCOPE_NAMES.iter().filter_map(|(words, scope)| {
         let (first, rest) = name.steps.split_at_checked(words.len())?;

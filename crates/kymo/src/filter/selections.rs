@@ -8,7 +8,7 @@ use kymo_model::Selection;
 /// used last has room for them.
 #[derive(Debug)]
 pub(super) struct Selections {
-    of: Vec<Vec<Option<Selection>>>,
+    selections: Vec<Vec<Option<Selection>>>,
     last: Option<(usize, usize)>,
 }
 
@@ -16,7 +16,7 @@ impl Selections {
     /// Creates empty selections for recordings with these numbers of classes.
     pub(super) fn new(classes: impl Iterator<Item = usize>) -> Self {
         Self {
-            of: classes.map(|classes| vec![None; classes]).collect(),
+            selections: classes.map(|classes| vec![None; classes]).collect(),
             last: None,
         }
     }
@@ -32,7 +32,7 @@ impl Selections {
         if self.last != Some((recording, class)) {
             self.change(recording, class);
         }
-        let selection = self.of[recording][class].get_or_insert_with(make);
+        let selection = self.selections[recording][class].get_or_insert_with(make);
         selection.clear();
         selection
     }
@@ -40,7 +40,7 @@ impl Selections {
     fn change(&mut self, recording: usize, class: usize) {
         let last = self.last.replace((recording, class));
         if let Some((recording, class)) = last
-            && let Some(selection) = &mut self.of[recording][class]
+            && let Some(selection) = &mut self.selections[recording][class]
         {
             selection.release();
         }

@@ -100,21 +100,28 @@ impl Corrections {
         let mut text = format!(
             "{HEAD}\n# at a time of the path's clock: what is added, what each second gains, how far it may be wrong\n"
         );
-        for of in &self.paths {
-            let path = of.path.canonicalize().unwrap_or_else(|_| of.path.clone());
+        for corrected in &self.paths {
+            let path = corrected
+                .path
+                .canonicalize()
+                .unwrap_or_else(|_| corrected.path.clone());
             let shown = path.to_str().filter(|path| !path.contains(['\n', '\r']));
             let Some(shown) = shown else {
-                let path = of.path.display();
+                let path = corrected.path.display();
                 let why = format!(
                     "`{path}` cannot be written to an alignment file: its name is not a line of text"
                 );
                 return Err(AlignError(why));
             };
-            let epoch = if of.from_unix_epoch { "yes" } else { "no" };
+            let epoch = if corrected.from_unix_epoch {
+                "yes"
+            } else {
+                "no"
+            };
             let _ = writeln!(
                 text,
                 "at={} add={} drift={:e} error={} epoch={epoch} path={shown}",
-                of.at, of.add, of.drift, of.error
+                corrected.at, corrected.add, corrected.drift, corrected.error
             );
         }
         Ok(text)
@@ -234,7 +241,7 @@ pub(super) fn by_messages(
     let of_place = |opened: &Opened, place: usize| {
         let recordings = opened.recordings.iter().zip(&opened.inputs);
         let mut origins = recordings.filter(|(_, input)| **input == place);
-        origins.any(|(of, _)| has_origin(of) == Some(true))
+        origins.any(|(recording, _)| has_origin(recording) == Some(true))
     };
     let from_unix_epoch = of_place(opened, 0);
     let mut corrections = Corrections::default();

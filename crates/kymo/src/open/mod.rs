@@ -126,8 +126,8 @@ pub struct Known(Arc<HashMap<PathBuf, kymo_rrd::recording::Recording>>);
 impl Known {
     /// These.
     pub fn new(recordings: &[AnyRecording]) -> Self {
-        let databases = recordings.iter().filter_map(|of| match of {
-            AnyRecording::Rrd(database) => Some((of.path().to_path_buf(), database.clone())),
+        let databases = recordings.iter().filter_map(|recording| match recording {
+            AnyRecording::Rrd(database) => Some((recording.path().to_path_buf(), database.clone())),
             _ => None,
         });
         Self(Arc::new(databases.collect()))
@@ -244,13 +244,15 @@ fn open_found(
     found: Vec<Finding>,
     options: &Options,
 ) -> Vec<(usize, Result<AnyRecording, Error>, Vec<Error>)> {
-    let is_file = |of: &&Finding| matches!(of.found, Found::File(..));
+    let is_file = |finding: &&Finding| matches!(finding.found, Found::File(..));
     let threads = match found.iter().filter(is_file).count() {
         0..FEW_FILES => 1,
         _ => std::thread::available_parallelism().map_or(1, |threads| threads.get()),
     };
-    let found: Vec<Mutex<Option<Finding>>> =
-        found.into_iter().map(|of| Mutex::new(Some(of))).collect();
+    let found: Vec<Mutex<Option<Finding>>> = found
+        .into_iter()
+        .map(|finding| Mutex::new(Some(finding)))
+        .collect();
     let parts = in_threads(found.len(), threads, Vec::new, |part, at| {
         let mut taken = found[at].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Finding { input, found }) = taken.take() {
@@ -281,10 +283,10 @@ pub(crate) fn appeared(paths: &[PathBuf], options: &Options, known: &[AnyRecordi
         options: options.clone(),
         ..Search::default()
     };
-    for of in known {
-        let path = search.tree.real(of.path());
+    for recording in known {
+        let path = search.tree.real(recording.path());
         search.seen.insert(path);
-        for directory in of.as_ctf().into_iter().flat_map(Trace::directories) {
+        for directory in recording.as_ctf().into_iter().flat_map(Trace::directories) {
             let path = search.tree.real(directory);
             search.seen.insert(path);
         }
@@ -301,13 +303,17 @@ pub(crate) fn appeared(paths: &[PathBuf], options: &Options, known: &[AnyRecordi
         match found {
             found @ (Found::Other(_) | Found::File(..)) => {
                 let opened = found.open(options, &mut Vec::new()).ok();
-                appeared.recordings.extend(opened.map(|of| (of, input)));
+                appeared
+                    .recordings
+                    .extend(opened.map(|recording| (recording, input)));
             }
             Found::Trace(group) => {
-                let is_part = |of: &AnyRecording| {
+                let is_part = |recording: &AnyRecording| {
                     let first = group.directories.first();
                     first.is_some_and(|first| {
-                        of.as_ctf().is_some_and(|of| of.has_identity_of(first))
+                        recording
+                            .as_ctf()
+                            .is_some_and(|trace| trace.has_identity_of(first))
                     })
                 };
                 match known.iter().position(is_part) {

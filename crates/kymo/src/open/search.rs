@@ -227,8 +227,8 @@ impl Search {
             } else {
                 match self.tree.list(&path) {
                     Ok(entries) => {
-                        let of = |kind| entries.iter().filter(move |entry| entry.kind == kind);
-                        for entry in of(EntryKind::File) {
+                        let of_kind = |kind| entries.iter().filter(move |entry| entry.kind == kind);
+                        for entry in of_kind(EntryKind::File) {
                             if let Some(format) = files::by_name(&entry.path, &self.options) {
                                 found = true;
                                 // Where a link leads is to be asked; other entries are where they are listed.
@@ -242,7 +242,7 @@ impl Search {
                             }
                         }
                         // A directory that is being written, or was when a program was killed, is not a recording yet.
-                        let directories = of(EntryKind::Directory)
+                        let directories = of_kind(EntryKind::Directory)
                             .filter(|entry| !kymo_io::is_beside(&entry.name));
                         ahead.extend(directories.map(|entry| entry.path.clone()).rev());
                     }

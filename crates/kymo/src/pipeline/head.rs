@@ -48,7 +48,7 @@ pub(super) struct Head<'r> {
 pub(super) struct SourceView<'r> {
     pub(super) recording: usize,
     pub(super) stream: usize,
-    pub(super) of: &'r AnyRecording,
+    pub(super) input: &'r AnyRecording,
     pub(super) event_classes: &'r [EventClass],
     pub(super) has_clock: bool,
     pub(super) rank: u32,
@@ -69,9 +69,9 @@ impl<'r> Head<'r> {
         let info = SourceView {
             recording: source.recording,
             stream: source.stream,
-            of: source.of,
-            event_classes: source.of.event_classes(),
-            has_clock: source.of.streams()[source.stream].clock.is_some(),
+            input: source.input,
+            event_classes: source.input.event_classes(),
+            has_clock: source.input.streams()[source.stream].clock.is_some(),
             rank,
             by_stream,
         };
@@ -84,7 +84,7 @@ impl<'r> Head<'r> {
             next: 0,
             text_begin: 0,
             classes: match rows {
-                true => vec![ClassRows::default(); source.of.event_classes().len()],
+                true => vec![ClassRows::default(); source.input.event_classes().len()],
                 false => Vec::new(),
             },
             ended: false,
@@ -145,7 +145,7 @@ impl<'r> Head<'r> {
 
     /// Adds a message that is not an event.
     pub(super) fn wait(&mut self, kind: MessageKind, chunk: usize, ticks: Option<u64>) {
-        let clock = self.info.of.streams()[self.info.stream].clock.as_ref();
+        let clock = self.info.input.streams()[self.info.stream].clock.as_ref();
         self.waiting.push_back(Message {
             kind,
             recording: self.info.recording,
@@ -169,7 +169,7 @@ impl<'r> Head<'r> {
         if self.backwards.replace(batch.chunk) == Some(batch.chunk) {
             return None;
         }
-        order::report(&mark, source.of, &source.chunk(batch.chunk)?)
+        order::report(&mark, source.input, &source.chunk(batch.chunk)?)
     }
 
     /// Takes a batch, and the messages around it.

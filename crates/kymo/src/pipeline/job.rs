@@ -324,7 +324,7 @@ impl<'r> Jobs<'r> {
         };
         let mut cursor = job
             .cursor
-            .unwrap_or_else(|| source.of.narrow_cursor(&chunk, &source.narrowed));
+            .unwrap_or_else(|| source.input.narrow_cursor(&chunk, &source.narrowed));
         let mut at = None;
         let filled = each_cursor!(&mut cursor, cursor => {
             self.fill_batch(source, &chunk, cursor, &mut batch, worker_state, &mut at)
@@ -355,7 +355,7 @@ impl<'r> Jobs<'r> {
                 batch
                     .text
                     .truncate(batch.entries.last().map_or(0, |entry| entry.text_end));
-                batch.fault = Some(source.of.report(&chunk, at, fault));
+                batch.fault = Some(source.input.report(&chunk, at, fault));
             }
         }
         batch.last = true;
@@ -375,10 +375,10 @@ impl<'r> Jobs<'r> {
     ) -> Result<bool, Fault> {
         worker_state
             .renderer
-            .chunk(source.recording, source.of, chunk)?;
+            .chunk(source.recording, source.input, chunk)?;
         worker_state
             .predicate
-            .chunk(source.recording, source.of, chunk)?;
+            .chunk(source.recording, source.input, chunk)?;
         if let Some(numbers) = worker_state.predicate.numbers()
             && worker_state.renderer.takes_blocks()
         {
@@ -388,7 +388,7 @@ impl<'r> Jobs<'r> {
                 window: source.window,
             };
             batch.lend_to(&mut worker_state.block);
-            return self.fill_blocks(source.of, cursor, &wish, worker_state, at);
+            return self.fill_blocks(source.input, cursor, &wish, worker_state, at);
         }
         let Window { begin, end } = source.window;
         let (begin, end) = (begin.as_nanos(), end.as_nanos());
@@ -432,7 +432,7 @@ impl<'r> Jobs<'r> {
     /// The same for rows without text, many at once.
     fn fill_blocks<C: Cursor, P: Renderer, J: Predicate>(
         &self,
-        of: &AnyRecording,
+        recording: &AnyRecording,
         cursor: &mut C,
         wish: &BlockWish<'_>,
         worker_state: &mut WorkerState<P, J>,
@@ -444,7 +444,7 @@ impl<'r> Jobs<'r> {
         let most_rows = self.batch_text / 16;
         loop {
             let most = (most_rows - block.len()).min(BLOCK_ROWS);
-            let going = renderer.block(of, cursor, wish, most, self.batch_text, block);
+            let going = renderer.block(recording, cursor, wish, most, self.batch_text, block);
             *at = block.at;
             if !going? {
                 return Ok(false);

@@ -30,10 +30,10 @@ pub(super) fn wanted_classes(
     recordings: &[AnyRecording],
     select: &impl Select,
 ) -> Vec<Arc<[bool]>> {
-    let of_recording = |(recording, of): (usize, &AnyRecording)| {
-        let classes = 0..of.event_classes().len();
+    let of_recording = |(recording, source): (usize, &AnyRecording)| {
+        let classes = 0..source.event_classes().len();
         classes
-            .map(|class| select.wants_class(recording, of, class))
+            .map(|class| select.wants_class(recording, source, class))
             .collect()
     };
     recordings.iter().enumerate().map(of_recording).collect()
@@ -78,19 +78,19 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         let recordings = self.recordings;
         let wanted = wanted_classes(recordings, self.select);
         let mut sources = Vec::new();
-        for (recording, of) in recordings.iter().enumerate() {
+        for (recording, source) in recordings.iter().enumerate() {
             let narrowed = match A::ROWS {
-                true => of.narrow(&|class, field| {
-                    self.sink.looks_at(recording, of, class, field)
+                true => source.narrow(&|class, field| {
+                    self.sink.looks_at(recording, source, class, field)
                         || self.select.looks_at(recording, class, field)
                 }),
                 false => Narrowed::default(),
             };
-            for stream in 0..of.streams().len() {
+            for stream in 0..source.streams().len() {
                 sources.push(SourceInfo {
                     recording,
                     stream,
-                    of,
+                    input: source,
                     window: self.select.window(recording),
                     classes: Arc::clone(&wanted[recording]),
                     narrowed: narrowed.clone(),
@@ -99,7 +99,7 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         }
         let chunks = sources
             .iter()
-            .map(|source| source.of.chunk_count(source.stream))
+            .map(|source| source.input.chunk_count(source.stream))
             .sum::<usize>();
         let threads = self.options.threads.clamp(1, chunks.max(1));
         let by_stream = self.sink.is_by_stream();
@@ -481,10 +481,11 @@ pub(super) fn ranks(sources: &[SourceInfo<'_>]) -> Vec<u32> {
     let compare = |&left: &usize, &right: &usize| -> Ordering {
         let (left, right) = (&sources[left], &sources[right]);
         let identity = |source: &SourceInfo<'_>| {
-            let stream = &source.of.streams()[source.stream];
+            let stream = &source.input.streams()[source.stream];
             (stream.class, stream.id.unwrap_or(source.stream as u64))
         };
-        compare_recordings(left.of, right.of).then_with(|| identity(left).cmp(&identity(right)))
+        compare_recordings(left.input, right.input)
+            .then_with(|| identity(left).cmp(&identity(right)))
     };
     order.sort_by(compare);
     let mut ranks = vec![0; sources.len()];

@@ -93,8 +93,8 @@ pub trait Select: Sync {
     }
 
     /// Whether any event of a class may be wanted.
-    fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
-        self.inner().wants_class(recording, of, class)
+    fn wants_class(&self, recording: usize, source: &AnyRecording, class: usize) -> bool {
+        self.inner().wants_class(recording, source, class)
     }
 
     /// Whether deciding on an event of a class may look at a field of it.

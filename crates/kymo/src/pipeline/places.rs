@@ -121,7 +121,12 @@ pub struct SpanPredicate<'a, S: Select> {
 }
 
 impl<S: Select> Predicate for SpanPredicate<'_, S> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
         let from = self.span.from(recording, chunk.stream);
         let to = self.span.to(recording, chunk.stream);
         self.from = if from.chunk == chunk.number {
@@ -134,7 +139,7 @@ impl<S: Select> Predicate for SpanPredicate<'_, S> {
         } else {
             u64::MAX
         };
-        self.predicate.chunk(recording, of, chunk)
+        self.predicate.chunk(recording, source, chunk)
     }
 
     fn numbers(&self) -> Option<Range<u64>> {

@@ -13,7 +13,7 @@ use crate::show::MessageKind;
 pub(super) struct SourceInfo<'r> {
     pub recording: usize,
     pub stream: usize,
-    pub of: &'r AnyRecording,
+    pub input: &'r AnyRecording,
     pub window: Window,
     /// For each event class of the recording, whether it may be wanted.
     pub classes: Arc<[bool]>,
@@ -23,11 +23,11 @@ pub(super) struct SourceInfo<'r> {
 
 impl SourceInfo<'_> {
     pub(super) fn chunk_count(&self) -> usize {
-        self.of.chunk_count(self.stream)
+        self.input.chunk_count(self.stream)
     }
 
     pub(super) fn chunk(&self, number: usize) -> Option<Chunk> {
-        self.of.chunk(self.stream, number)
+        self.input.chunk(self.stream, number)
     }
 
     /// The chunks that may hold events of the window, of those that are selected.
@@ -42,7 +42,7 @@ impl SourceInfo<'_> {
         let Window { begin, end } = self.window;
         let before = |chunk: &Chunk| chunk.end_time.is_some_and(|last| last < begin);
         let after = |chunk: &Chunk| chunk.begin_time.is_some_and(|first| first > end);
-        let begin = (self.of.first_chunk(self.stream)..self.chunk_count())
+        let begin = (self.input.first_chunk(self.stream)..self.chunk_count())
             .find(|&number| self.chunk(number).is_some_and(|chunk| !before(&chunk)))
             .unwrap_or(self.chunk_count());
         let end = (begin..self.chunk_count())
@@ -53,7 +53,7 @@ impl SourceInfo<'_> {
 
     /// What was lost before a chunk, as far as that is in the window, and since when.
     pub(super) fn losses(&self, chunk: &Chunk) -> impl Iterator<Item = (MessageKind, Option<u64>)> {
-        let clock = self.of.streams()[self.stream].clock.clone();
+        let clock = self.input.streams()[self.stream].clock.clone();
         let window = self.window;
         let in_window = move |lost: &Lost| {
             let time =

@@ -97,14 +97,14 @@ impl<'r, S: Select> Tail<'r, S> {
     pub fn new(recordings: &'r [AnyRecording], select: &S, by_stream: bool) -> Self {
         let wanted = wanted_classes(recordings, select);
         let mut infos = Vec::new();
-        for (recording, of) in recordings.iter().enumerate() {
-            for stream in 0..of.streams().len() {
+        for (number, recording) in recordings.iter().enumerate() {
+            for stream in 0..recording.streams().len() {
                 infos.push(SourceInfo {
-                    recording,
+                    recording: number,
                     stream,
-                    of,
-                    window: select.window(recording),
-                    classes: wanted[recording].clone(),
+                    input: recording,
+                    window: select.window(number),
+                    classes: wanted[number].clone(),
                     narrowed: Narrowed::default(),
                 });
             }
@@ -306,11 +306,11 @@ impl<'r> TailSource<'r> {
         let Some(chunk) = info.chunk(number) else {
             return rows;
         };
-        if predicate.chunk(info.recording, info.of, &chunk).is_err() {
+        if predicate.chunk(info.recording, info.input, &chunk).is_err() {
             return rows;
         }
         let (begin, end) = (info.window.begin.as_nanos(), info.window.end.as_nanos());
-        let mut cursor = info.of.cursor(&chunk);
+        let mut cursor = info.input.cursor(&chunk);
         while let Ok(Some(event)) = cursor.next_event() {
             let time = nanos(event.timestamp());
             let class = event.class_index();
@@ -337,7 +337,7 @@ impl<'r> TailSource<'r> {
 
 /// The keys of what was lost before a chunk.
 fn losses(info: &SourceInfo<'_>, place: Ranked, chunk: &Chunk) -> impl Iterator<Item = Key> {
-    let clock = info.of.streams()[info.stream].clock.clone();
+    let clock = info.input.streams()[info.stream].clock.clone();
     info.losses(chunk).map(move |(kind, ticks)| {
         let time = ticks.and_then(|ticks| clock.as_ref()?.timestamp(ticks));
         place.key(nanos(time).unwrap_or(NO_TIME), weight(&kind), 0)

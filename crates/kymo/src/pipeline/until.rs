@@ -99,13 +99,13 @@ impl<'a, S: Select> Until<'a, S> {
         before: Timestamp,
         is_bound: impl Fn(usize) -> bool,
     ) -> Self {
-        let bounds = recordings.iter().enumerate().map(|(recording, of)| {
-            let before = match is_bound(recording) {
+        let bounds = recordings.iter().enumerate().map(|(number, recording)| {
+            let before = match is_bound(number) {
                 true => before,
                 false => Timestamp::MAX,
             };
-            let bound = |stream| bound(of, stream, read.place(recording, stream), before);
-            (0..of.streams().len()).map(bound).collect()
+            let bound = |stream| bound(recording, stream, read.place(number, stream), before);
+            (0..recording.streams().len()).map(bound).collect()
         });
         Self {
             select,
@@ -116,33 +116,33 @@ impl<'a, S: Select> Until<'a, S> {
 
     /// Whether there is nothing to read.
     pub fn is_empty(&self) -> bool {
-        let is_empty = |of: &Bound| of.place.next.chunk >= of.end;
+        let is_empty = |bound: &Bound| bound.place.next.chunk >= bound.end;
         self.bounds.iter().flatten().all(is_empty)
     }
 
     /// How far streams are read when a run has ended.
     pub fn finish(self, read: &mut ReadPlaces) {
         for (recording, streams) in self.bounds.into_iter().enumerate() {
-            for (stream, of) in streams.into_iter().enumerate() {
+            for (stream, bound) in streams.into_iter().enumerate() {
                 let place = read.place_mut(recording, stream);
-                place.next = match of.open {
+                place.next = match bound.open {
                     Some(chunk) => {
-                        let known = match of.place.next.chunk == chunk {
-                            true => of.place.next.number,
+                        let known = match bound.place.next.chunk == chunk {
+                            true => bound.place.next.number,
                             false => 0,
                         };
                         RowPlace {
                             chunk,
-                            number: of.met.into_inner().max(known),
+                            number: bound.met.into_inner().max(known),
                         }
                     }
                     None => RowPlace {
-                        chunk: of.end.max(of.place.next.chunk),
+                        chunk: bound.end.max(bound.place.next.chunk),
                         number: 0,
                     },
                 };
-                if of.end <= of.place.next.chunk {
-                    place.next = of.place.next;
+                if bound.end <= bound.place.next.chunk {
+                    place.next = bound.place.next;
                 }
             }
         }
@@ -154,12 +154,12 @@ impl<'a, S: Select> Until<'a, S> {
 }
 
 /// What is wanted of a stream: whole chunks as long as they end in time, and a part of the next one.
-fn bound(of: &AnyRecording, stream: usize, place: ReadPlace, before: Timestamp) -> Bound {
-    let count = of.chunk_count(stream);
-    let mut end = place.next.chunk.max(of.first_chunk(stream));
+fn bound(recording: &AnyRecording, stream: usize, place: ReadPlace, before: Timestamp) -> Bound {
+    let count = recording.chunk_count(stream);
+    let mut end = place.next.chunk.max(recording.first_chunk(stream));
     let mut open = None;
     while end < count {
-        let chunk = of.chunk(stream, end);
+        let chunk = recording.chunk(stream, end);
         let is_whole = before == Timestamp::MAX
             || match chunk.and_then(|chunk| chunk.end_time) {
                 Some(end) => end <= before,
@@ -210,17 +210,17 @@ impl<'a, S: Select> Select for &'a Until<'_, S> {
 
     fn first_row(&self, recording: usize, stream: usize) -> RowPlace {
         let inner = self.select.first_row(recording, stream);
-        let next = self.bound(recording, stream).map(|of| of.place.next);
+        let next = self.bound(recording, stream).map(|bound| bound.place.next);
         next.unwrap_or_default().max(inner)
     }
 
     fn end_chunk(&self, recording: usize, stream: usize) -> usize {
-        let end = self.bound(recording, stream).map_or(0, |of| of.end);
+        let end = self.bound(recording, stream).map_or(0, |bound| bound.end);
         self.select.end_chunk(recording, stream).min(end)
     }
 
     fn begins_within(&self, recording: usize, stream: usize, chunk: usize) -> bool {
-        let next = self.bound(recording, stream).map(|of| of.place.next);
+        let next = self.bound(recording, stream).map(|bound| bound.place.next);
         next.is_some_and(|next| next.chunk == chunk && next.number > 0)
             || self.select.begins_within(recording, stream, chunk)
     }
@@ -240,11 +240,16 @@ pub struct UntilPredicate<'a, S: Select> {
 }
 
 impl<S: Select> Predicate for UntilPredicate<'_, S> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
         let bound = self
             .bounds
             .get(recording)
-            .and_then(|of| of.get(chunk.stream));
+            .and_then(|bound| bound.get(chunk.stream));
         self.from = 0;
         self.since = None;
         self.met = None;
@@ -258,7 +263,7 @@ impl<S: Select> Predicate for UntilPredicate<'_, S> {
                 self.met = Some(&bound.met);
             }
         }
-        self.predicate.chunk(recording, of, chunk)
+        self.predicate.chunk(recording, source, chunk)
     }
 
     fn numbers(&self) -> Option<Range<u64>> {

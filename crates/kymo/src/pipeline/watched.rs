@@ -26,8 +26,13 @@ impl<'a, S: Select> Watched<'a, S> {
         progress: &'a (dyn Fn(u64) + Sync),
         stop: Option<&'a AtomicBool>,
     ) -> Self {
-        let streams =
-            |of: &AnyRecording| of.streams().iter().map(|_| AtomicUsize::new(0)).collect();
+        let streams = |recording: &AnyRecording| {
+            recording
+                .streams()
+                .iter()
+                .map(|_| AtomicUsize::new(0))
+                .collect()
+        };
         Self {
             select,
             progress,
@@ -82,12 +87,17 @@ impl<S: Select> WatchedPredicate<'_, S> {
 }
 
 impl<S: Select> Predicate for WatchedPredicate<'_, S> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
         let begun = &self.begun[recording][chunk.stream];
         if begun.fetch_max(chunk.number + 1, Ordering::Relaxed) <= chunk.number {
             (self.progress)(chunk.bytes);
         }
-        self.predicate.chunk(recording, of, chunk)
+        self.predicate.chunk(recording, source, chunk)
     }
 
     fn numbers(&self) -> Option<Range<u64>> {

@@ -55,7 +55,9 @@ impl Check {
 
     fn run<R: Recording>(&mut self, recordings: &[R], options: &Options<'_>) {
         let units = Units::new(recordings);
-        let opening_faults = recordings.iter().any(|of| !of.faults().is_empty());
+        let opening_faults = recordings
+            .iter()
+            .any(|recording| !recording.faults().is_empty());
         let in_order = Mutex::new(InOrder {
             check: self,
             recordings,
@@ -72,7 +74,7 @@ impl Check {
                 options,
                 || (),
                 |(), ordinal, unit| {
-                    let outcome = unit.of.walk(&unit.chunk, CheckChunk);
+                    let outcome = unit.source.walk(&unit.chunk, CheckChunk);
                     let is_good =
                         outcome.fault.is_none() && outcome.counts.order.backwards(None).is_none();
                     in_order_now().add(&units, ordinal, outcome);
@@ -187,9 +189,9 @@ struct InOrder<'c, 'r, R> {
 impl<'r, R: Recording> InOrder<'_, 'r, R> {
     /// Lists the faults of the first `count` recordings that were found while opening.
     fn open(&mut self, count: usize) {
-        while let Some(of) = self.recordings[..count].get(self.opened) {
+        while let Some(recording) = self.recordings[..count].get(self.opened) {
             self.opened += 1;
-            for fault in of.faults() {
+            for fault in recording.faults() {
                 self.check.add_fault(|| fault.clone());
             }
         }
@@ -209,7 +211,7 @@ impl<'r, R: Recording> InOrder<'_, 'r, R> {
     }
 
     fn put(&mut self, unit: &Unit<'r, R>, outcome: Outcome) {
-        let (of, chunk) = (unit.of, &unit.chunk);
+        let (source, chunk) = (unit.source, &unit.chunk);
         let check = &mut *self.check;
         check.packets += 1;
         let counts = outcome.counts;
@@ -219,11 +221,11 @@ impl<'r, R: Recording> InOrder<'_, 'r, R> {
         let stream = (unit.recording, chunk.stream);
         let before = self.before.filter(|&(before, _)| before == stream);
         let backwards = counts.order.backwards(before.map(|(_, ticks)| ticks));
-        if let Some(report) = backwards.and_then(|mark| order::report(&mark, of, chunk)) {
+        if let Some(report) = backwards.and_then(|mark| order::report(&mark, source, chunk)) {
             check.add_fault(|| report);
         }
         if let Some(fault) = outcome.fault {
-            check.add_fault(|| of.report(chunk, counts.at, fault));
+            check.add_fault(|| source.report(chunk, counts.at, fault));
         }
         if let Some(ticks) = counts.order.last_ticks() {
             self.before = Some((stream, ticks));

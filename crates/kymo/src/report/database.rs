@@ -80,8 +80,8 @@ pub struct ArchiveInfo {
 }
 
 impl DatabaseInfo {
-    pub(super) fn new(of: &Rrd) -> Self {
-        let database = of.database();
+    pub(super) fn new(recording: &Rrd) -> Self {
+        let database = recording.database();
         let state = &database.state;
         let sources = database.sources.iter().zip(&state.sources);
         let archives = database.archives.iter().zip(&state.archives).enumerate();
@@ -94,13 +94,13 @@ impl DatabaseInfo {
             false => (last.seconds(), nanos as u32),
         };
         Self {
-            path: of.path().to_path_buf(),
-            version: of.format().version,
-            detection: match of.form() {
+            path: recording.path().to_path_buf(),
+            version: recording.format().version,
+            detection: match recording.form() {
                 Form::Native(detection) => Some(detection.clone()),
                 Form::Portable | Form::Rrd4j { .. } | Form::Xml => None,
             },
-            bytes: of.size(),
+            bytes: recording.size(),
             step: database.step,
             last_update,
             sources: sources
@@ -114,7 +114,7 @@ impl DatabaseInfo {
                         max: None,
                         expression: None,
                         last_reading: state.last_reading.to_string(),
-                        recent: recent(of, position),
+                        recent: recent(recording, position),
                     };
                     match &source.kind {
                         SourceKind::Measured {
@@ -139,8 +139,8 @@ impl DatabaseInfo {
             archives: archives
                 .map(|(index, (archive, state))| {
                     let seconds = database.row_seconds(index);
-                    let last = of.chunk_count(index).checked_sub(1);
-                    let first = of.chunk(index, 0).and_then(|chunk| chunk.begin_time);
+                    let last = recording.chunk_count(index).checked_sub(1);
+                    let first = recording.chunk(index, 0).and_then(|chunk| chunk.begin_time);
                     let interval = seconds
                         .and_then(|seconds| seconds.checked_mul(1_000_000_000))
                         .and_then(|nanos| i64::try_from(nanos).ok());
@@ -148,13 +148,13 @@ impl DatabaseInfo {
                         .zip(interval)
                         .and_then(|(first, nanos)| first.as_nanos().checked_sub(nanos));
                     ArchiveInfo {
-                        name: of.streams()[index].name.to_string(),
+                        name: recording.streams()[index].name.to_string(),
                         kind: archive.kind.name(),
                         rows: archive.rows,
                         points_per_row: archive.points_per_row,
                         row_seconds: seconds,
                         begin: begin.map(Timestamp::from_nanos),
-                        end: last.and_then(|last| of.chunk(index, last)?.end_time),
+                        end: last.and_then(|last| recording.chunk(index, last)?.end_time),
                         current_row: state.current_row,
                     }
                 })
@@ -357,10 +357,10 @@ impl DatabaseInfo {
 }
 
 /// The values of a data source in the newest rows of the first archive.
-fn recent(of: &Rrd, source: usize) -> Vec<f64> {
+fn recent(recording: &Rrd, source: usize) -> Vec<f64> {
     /// Maximum number of values that fit beside a name.
     const VALUES: u64 = 48;
-    let rows = of.rows();
+    let rows = recording.rows();
     let count = rows.grid(0).map_or(0, |grid| grid.rows);
     let values = (count.saturating_sub(VALUES)..count).filter_map(|row| rows.value(0, row, source));
     values

@@ -76,12 +76,12 @@ impl SectionInfo {
 
 impl LogInfo {
     /// What all kinds of logs contain.
-    fn new<R: Recording>(of: &R) -> Self {
-        let streams = of.streams().iter();
+    fn new<R: Recording>(recording: &R) -> Self {
+        let streams = recording.streams().iter();
         Self {
-            path: of.path().to_path_buf(),
-            format: of.format(),
-            name: of.name().map(str::to_string),
+            path: recording.path().to_path_buf(),
+            format: recording.format(),
+            name: recording.name().map(str::to_string),
             byte_order: ByteOrder::Big,
             date: None,
             size: 0,
@@ -92,66 +92,66 @@ impl LogInfo {
             clocks: streams
                 .filter_map(|stream| stream.clock.clone().map(ClockInfo))
                 .collect(),
-            streams: (0..of.streams().len())
-                .map(|stream| StreamSummary::new(of, stream))
+            streams: (0..recording.streams().len())
+                .map(|stream| StreamSummary::new(recording, stream))
                 .collect(),
             unsorted: Vec::new(),
-            event_classes: plain_classes(of.event_classes()),
+            event_classes: plain_classes(recording.event_classes()),
             notes: Vec::new(),
-            faults: of.faults().to_vec(),
+            faults: recording.faults().to_vec(),
         }
     }
 
-    pub(super) fn of_cpel(of: &Cpel) -> Self {
-        let sections = of.sections().iter().map(|section| SectionInfo {
+    pub(super) fn of_cpel(log: &Cpel) -> Self {
+        let sections = log.sections().iter().map(|section| SectionInfo {
             kind: section.kind,
             offset: section.offset as u64,
             size: section.data.len() as u64,
         });
-        let date = of.header().map(|header| i64::from(header.date));
+        let date = log.header().map(|header| i64::from(header.date));
         Self {
-            byte_order: of.byte_order(),
+            byte_order: log.byte_order(),
             date: date.map(|seconds| Timestamp::from_nanos(seconds * 1_000_000_000)),
-            size: of.size(),
-            events: of.events(),
-            tracks: of.definitions().tracks.len() as u64,
-            symbols: of.definitions().symbols.len() as u64,
+            size: log.size(),
+            events: log.events(),
+            tracks: log.definitions().tracks.len() as u64,
+            symbols: log.definitions().symbols.len() as u64,
             sections: sections.collect(),
-            unsorted: (0..of.streams().len())
-                .filter(|&stream| !of.is_sorted(stream))
+            unsorted: (0..log.streams().len())
+                .filter(|&stream| !log.is_sorted(stream))
                 .collect(),
-            notes: of.notes().to_vec(),
-            ..Self::new(of)
+            notes: log.notes().to_vec(),
+            ..Self::new(log)
         }
     }
 
-    pub(super) fn of_elog(of: &Elog) -> Self {
+    pub(super) fn of_elog(log: &Elog) -> Self {
         Self {
-            size: of.size(),
-            events: of.events(),
-            tracks: of.log().tracks.len() as u64,
-            ..Self::new(of)
+            size: log.size(),
+            events: log.events(),
+            tracks: log.log().tracks.len() as u64,
+            ..Self::new(log)
         }
     }
 
-    pub(super) fn of_perfetto(of: &Perfetto) -> Self {
-        Self {
-            byte_order: ByteOrder::Little,
-            size: of.size(),
-            events: of.events(),
-            tracks: of.tracks().len() as u64,
-            notes: of.notes().to_vec(),
-            ..Self::new(of)
-        }
-    }
-
-    pub(super) fn of_maps(of: &MapExport) -> Self {
+    pub(super) fn of_perfetto(trace: &Perfetto) -> Self {
         Self {
             byte_order: ByteOrder::Little,
-            size: of.size(),
-            events: of.counters(),
-            notes: of.notes().to_vec(),
-            ..Self::new(of)
+            size: trace.size(),
+            events: trace.events(),
+            tracks: trace.tracks().len() as u64,
+            notes: trace.notes().to_vec(),
+            ..Self::new(trace)
+        }
+    }
+
+    pub(super) fn of_maps(export: &MapExport) -> Self {
+        Self {
+            byte_order: ByteOrder::Little,
+            size: export.size(),
+            events: export.counters(),
+            notes: export.notes().to_vec(),
+            ..Self::new(export)
         }
     }
 

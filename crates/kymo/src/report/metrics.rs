@@ -39,20 +39,20 @@ pub struct MetricsInfo {
 }
 
 impl MetricsInfo {
-    pub(super) fn new(of: &Metrics) -> Self {
+    pub(super) fn new(metrics: &Metrics) -> Self {
         Self {
-            path: of.path().to_path_buf(),
-            format: of.format(),
-            size: of.size(),
-            datagrams: of.datagrams(),
-            lists: of.lists(),
-            messages: of.messages(),
-            streams: (0..of.streams().len())
-                .map(|stream| StreamSummary::new(of, stream))
+            path: metrics.path().to_path_buf(),
+            format: metrics.format(),
+            size: metrics.size(),
+            datagrams: metrics.datagrams(),
+            lists: metrics.lists(),
+            messages: metrics.messages(),
+            streams: (0..metrics.streams().len())
+                .map(|stream| StreamSummary::new(metrics, stream))
                 .collect(),
-            event_classes: plain_classes(of.event_classes()),
-            notes: of.notes().to_vec(),
-            faults: of.faults().to_vec(),
+            event_classes: plain_classes(metrics.event_classes()),
+            notes: metrics.notes().to_vec(),
+            faults: metrics.faults().to_vec(),
         }
     }
 

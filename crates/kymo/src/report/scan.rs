@@ -40,7 +40,7 @@ pub(super) struct Unit<'r, R> {
     /// Position of the recording.
     pub(super) recording: usize,
     /// The recording.
-    pub(super) of: &'r R,
+    pub(super) source: &'r R,
     /// The chunk.
     pub(super) chunk: Chunk,
 }
@@ -57,10 +57,10 @@ impl<'r, R: Recording> Units<'r, R> {
     pub(super) fn new(recordings: &'r [R]) -> Self {
         let mut streams = Vec::new();
         let mut len = 0;
-        for (recording, of) in recordings.iter().enumerate() {
-            for stream in 0..of.streams().len() {
-                streams.push((len, recording, stream));
-                len += of.chunk_count(stream);
+        for (number, recording) in recordings.iter().enumerate() {
+            for stream in 0..recording.streams().len() {
+                streams.push((len, number, stream));
+                len += recording.chunk_count(stream);
             }
         }
         Self {
@@ -81,11 +81,11 @@ impl<'r, R: Recording> Units<'r, R> {
             .streams
             .partition_point(|&(first, _, _)| first <= ordinal);
         let &(first, recording, stream) = self.streams.get(after.checked_sub(1)?)?;
-        let of = &self.recordings[recording];
+        let source = &self.recordings[recording];
         Some(Unit {
             recording,
-            of,
-            chunk: of.chunk(stream, ordinal - first)?,
+            source,
+            chunk: source.chunk(stream, ordinal - first)?,
         })
     }
 }

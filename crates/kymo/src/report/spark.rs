@@ -74,12 +74,12 @@ impl Spread {
 
     /// Adds the events that were discarded before the end of a chunk, as far as their number is known, between the
     /// times that are known of them.
-    pub(super) fn add_losses<R: Recording>(&mut self, of: &R, chunk: &Chunk) {
+    pub(super) fn add_losses<R: Recording>(&mut self, recording: &R, chunk: &Chunk) {
         let Some((lost, count)) = chunk.lost_events.and_then(|lost| Some((lost, lost.count?)))
         else {
             return;
         };
-        let clock = of.streams()[chunk.stream].clock.as_ref();
+        let clock = recording.streams()[chunk.stream].clock.as_ref();
         let time = |ticks: Option<u64>| clock?.timestamp(ticks?);
         let end = time(lost.end).or(chunk.end_time);
         let begin = time(lost.begin).or(chunk.begin_time).or(end);

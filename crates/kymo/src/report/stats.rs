@@ -222,7 +222,7 @@ impl Stats {
         faults.sort_unstable_by_key(|ended| ended.ordinal);
         let decoding = faults.into_iter().filter_map(|ended| {
             let unit = units.get(ended.ordinal)?;
-            Some(unit.of.report(&unit.chunk, ended.event, ended.fault))
+            Some(unit.source.report(&unit.chunk, ended.event, ended.fault))
         });
         let most = match options.strict {
             true => 1,
@@ -240,14 +240,14 @@ impl Stats {
         let mut stats = Self {
             recordings: recordings
                 .iter()
-                .map(|of| of.path().to_path_buf())
+                .map(|recording| recording.path().to_path_buf())
                 .collect(),
             ..Self::default()
         };
         let discarded = parts.iter().map(|part| &part.discarded);
         discarded.for_each(|discarded| stats.discarded.add(discarded));
-        for (recording, of) in recordings.iter().enumerate() {
-            for (position, class) in of.event_classes().iter().enumerate() {
+        for (recording, source) in recordings.iter().enumerate() {
+            for (position, class) in source.event_classes().iter().enumerate() {
                 let count = sum(parts.iter().map(|part| &part.classes[recording][position]));
                 if count.events > 0 {
                     stats.classes.push(ClassCount {
@@ -259,7 +259,7 @@ impl Stats {
                     });
                 }
             }
-            for (position, stream) in of.streams().iter().enumerate() {
+            for (position, stream) in source.streams().iter().enumerate() {
                 let count = sum(parts.iter().map(|part| &part.streams[recording][position]));
                 stats.total.add(&count);
                 stats.streams.push(StreamCount {
@@ -305,12 +305,15 @@ impl Stats {
 
 /// From when to when there may be events that a filter wants.
 fn span<R: Recording>(recordings: &[R], filter: &Filter) -> Option<(Timestamp, Timestamp)> {
-    let spans = recordings.iter().enumerate().filter_map(|(recording, of)| {
-        let window = filter.window(recording);
-        let first = first_time(of)?.max(window.begin);
-        let last = last_time(of)?.min(window.end);
-        (first <= last).then_some((first, last))
-    });
+    let spans = recordings
+        .iter()
+        .enumerate()
+        .filter_map(|(number, recording)| {
+            let window = filter.window(number);
+            let first = first_time(recording)?.max(window.begin);
+            let last = last_time(recording)?.min(window.end);
+            (first <= last).then_some((first, last))
+        });
     spans.reduce(|(begin, end), (first, last)| (begin.min(first), end.max(last)))
 }
 
@@ -326,11 +329,11 @@ fn count<'f, R: Recording>(
     let new_part = || Part {
         classes: recordings
             .iter()
-            .map(|of| vec![Count::default(); of.event_classes().len()])
+            .map(|recording| vec![Count::default(); recording.event_classes().len()])
             .collect(),
         streams: recordings
             .iter()
-            .map(|of| vec![Count::default(); of.streams().len()])
+            .map(|recording| vec![Count::default(); recording.streams().len()])
             .collect(),
         discarded: Discarded::default(),
         spread: spread.clone(),
@@ -344,7 +347,7 @@ fn count<'f, R: Recording>(
             return true;
         }
         part.discarded.add_chunk(&unit.chunk);
-        part.losses.add_losses(unit.of, &unit.chunk);
+        part.losses.add_losses(unit.source, &unit.chunk);
         if count_whole(part, unit, filter) || count_known(part, unit, filter, known) {
             return true;
         }
@@ -387,7 +390,7 @@ fn count_whole<R: Recording>(part: &mut Part<'_>, unit: &Unit<'_, R>, filter: &F
     if !filter.wants_whole(unit.recording, &unit.chunk) {
         return false;
     }
-    let Some(tallies) = unit.of.tally(&unit.chunk) else {
+    let Some(tallies) = unit.source.tally(&unit.chunk) else {
         return false;
     };
     tallies.iter().for_each(|tally| part.add(unit, tally));
@@ -409,7 +412,7 @@ fn count_known<R: Recording>(
     let first = counts.first as usize;
     let mut chunks = (first..).take(counts.chunks as usize);
     let is_wanted = |number| {
-        let chunk = unit.of.chunk(chunk.stream, number);
+        let chunk = unit.source.chunk(chunk.stream, number);
         chunk.is_some_and(|chunk| filter.wants_whole(recording, &chunk))
     };
     if !chunks.all(is_wanted) {
@@ -430,8 +433,8 @@ fn count_chunk<R: Recording>(
     at: &mut Option<(u64, usize)>,
 ) -> Result<(), Fault> {
     part.worker
-        .begin_chunk(unit.recording, unit.of, &unit.chunk)?;
-    unit.of.walk(&unit.chunk, CountChunk { part, unit, at })
+        .begin_chunk(unit.recording, unit.source, &unit.chunk)?;
+    unit.source.walk(&unit.chunk, CountChunk { part, unit, at })
 }
 
 struct CountChunk<'c, 'p, 'r, R> {
@@ -479,7 +482,7 @@ impl<R: Recording> Walk for CountChunk<'_, '_, '_, R> {
             }
         };
         match &result {
-            Ok(()) => close(part, open, unit.of.content_bits(chunk)),
+            Ok(()) => close(part, open, unit.source.content_bits(chunk)),
             // Either the open event is broken, or what follows it.
             Err(fault) => {
                 let open = open.filter(|event| is_whole(unit, event.number));
@@ -492,7 +495,7 @@ impl<R: Recording> Walk for CountChunk<'_, '_, '_, R> {
 
 /// Whether an event of a chunk can be decoded as a whole.
 fn is_whole<R: Recording>(unit: &Unit<'_, R>, number: u64) -> bool {
-    let mut cursor = unit.of.cursor(&unit.chunk);
+    let mut cursor = unit.source.cursor(&unit.chunk);
     while let Ok(Some(event)) = cursor.next_event() {
         if event.number() == number {
             return event.visit(&mut Nothing).is_ok();

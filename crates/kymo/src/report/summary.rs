@@ -21,28 +21,37 @@ pub(super) fn summary(databases: &[&DatabaseInfo], damaged: usize, style: &Style
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
     let mut table = Table::default();
-    let bytes: u64 = databases.iter().map(|of| of.bytes).sum();
-    let sources: usize = databases.iter().map(|of| of.sources.len()).sum();
+    let bytes: u64 = databases.iter().map(|database| database.bytes).sum();
+    let sources: usize = databases
+        .iter()
+        .map(|database| database.sources.len())
+        .sum();
     let line = |key: &str, value: String| [key.to_string(), value];
     table.row(line("databases", style.count(databases.len() as u64)));
     table.row(line("bytes", style.count(bytes)));
     table.row(line("data sources", style.count(sources as u64)));
     table.row(line("not readable", style.count(damaged as u64)));
     let mut text = table.align(&[false, true]);
-    let machine = |of: &DatabaseInfo| match &of.detection {
+    let machine = |database: &DatabaseInfo| match &database.detection {
         Some(found) => found.machine.name().to_string(),
-        None => of.version.to_string(),
+        None => database.version.to_string(),
     };
-    let step = |of: &DatabaseInfo| (of.step, format!("{} s", style.count(of.step)));
-    let age = |of: &DatabaseInfo| {
-        let seconds = now.saturating_sub(of.last_update.0);
+    let step =
+        |database: &DatabaseInfo| (database.step, format!("{} s", style.count(database.step)));
+    let age = |database: &DatabaseInfo| {
+        let seconds = now.saturating_sub(database.last_update.0);
         let at = AGES
             .iter()
             .position(|(most, _)| seconds <= *most)
             .unwrap_or(AGES.len() - 1);
         (at, AGES[at].1.to_string())
     };
-    text += &counts("machine", databases, |of| (0, machine(of)), style);
+    text += &counts(
+        "machine",
+        databases,
+        |database| (0, machine(database)),
+        style,
+    );
     text += &counts("step", databases, step, style);
     text += &counts("last update", databases, age, style);
     text
@@ -56,8 +65,8 @@ fn counts<K: Ord>(
     style: &Style,
 ) -> String {
     let mut by_kind: BTreeMap<(K, String), u64> = BTreeMap::new();
-    for of in databases {
-        *by_kind.entry(kind(of)).or_default() += 1;
+    for database in databases {
+        *by_kind.entry(kind(database)).or_default() += 1;
     }
     let mut table = Table::default();
     table.header(&["databases", "%", what]);

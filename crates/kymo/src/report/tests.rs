@@ -210,7 +210,11 @@ fn strict_stats_end_at_the_first_fault() {
         assert_eq!(stats.discarded.events, 10, "{threads} threads");
         assert_eq!((stats.faults.len(), stats.more_faults), (1, 0));
         assert_eq!(stats.faults[0].packet, Some(20));
-        let all: Vec<_> = stats.streams.iter().map(|of| of.count.events).collect();
+        let all: Vec<_> = stats
+            .streams
+            .iter()
+            .map(|stream| stream.count.events)
+            .collect();
         assert_eq!(all, [21, 0]);
     }
     // What opening has shown comes before all events.

@@ -84,38 +84,38 @@ impl SendPlan {
     ///
     /// A recording that has no samples or no name.
     pub fn new(
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         all_archives: bool,
         name: Option<&str>,
     ) -> Result<Self, SendError> {
-        let is_database = |of: &&AnyRecording| matches!(of, AnyRecording::Rrd(_));
-        if name.is_some() && of.iter().filter(is_database).count() > 1 {
+        let is_database = |recording: &&AnyRecording| matches!(recording, AnyRecording::Rrd(_));
+        if name.is_some() && recordings.iter().filter(is_database).count() > 1 {
             return Err(SendError::OneName);
         }
-        let rows = of.iter().map(|of| match of {
+        let rows = recordings.iter().map(|recording| match recording {
             AnyRecording::Metrics(_) => Ok(Vec::new()),
             AnyRecording::Rrd(database) => {
                 let database = database.database();
-                rows_of(of.path(), database, all_archives, name)
+                rows_of(recording.path(), database, all_archives, name)
             }
             AnyRecording::Ctf(_)
             | AnyRecording::Symbolized(_)
             | AnyRecording::Cpel(_)
             | AnyRecording::Elog(_)
             | AnyRecording::Perfetto(_)
-            | AnyRecording::Maps(_) => Err(SendError::Events(of.path().to_path_buf())),
+            | AnyRecording::Maps(_) => Err(SendError::Events(recording.path().to_path_buf())),
         });
         let rows = rows.collect::<Result<Vec<_>, _>>()?;
-        let fields = |recording: usize, class: usize| match &of[recording] {
+        let fields = |recording: usize, class: usize| match &recordings[recording] {
             AnyRecording::Metrics(_) if class == MESSAGES => MESSAGE_FIELDS.to_vec(),
             AnyRecording::Metrics(_) => LIST_FIELDS.to_vec(),
-            of if rows[recording][class].is_sent => {
-                named_fields(&of.event_classes()[class]).collect()
+            source if rows[recording][class].is_sent => {
+                named_fields(&source.event_classes()[class]).collect()
             }
             _ => Vec::new(),
         };
         Ok(Self {
-            columns: RowPlan::default().with_fields(of, fields),
+            columns: RowPlan::default().with_fields(recordings, fields),
             rows,
         })
     }
@@ -147,7 +147,7 @@ fn rows_of(
         SourceKind::Measured { reading, .. } => *reading == Reading::Gauge,
         SourceKind::Compute(_) => true,
     };
-    let names = match database.sources.iter().all(|of| is_level(&of.kind)) {
+    let names = match database.sources.iter().all(|source| is_level(&source.kind)) {
         true => vec![(id.canonical(), database.sources.len())],
         false => {
             let name =
@@ -161,9 +161,9 @@ fn rows_of(
             function: Consolidation::Average,
             xff: kymo_rrd::Value::UNKNOWN,
         };
-        let of = &database.archives[archive];
-        let is_average = of.kind.name() == average.name();
-        (!is_average, of.points_per_row)
+        let archive = &database.archives[archive];
+        let is_average = archive.kind.name() == average.name();
+        (!is_average, archive.points_per_row)
     };
     let best = (0..database.archives.len()).min_by_key(|archive| rank(*archive));
     let rows = (0..database.archives.len()).map(|archive| {
@@ -266,9 +266,9 @@ impl<'p, R: Receiver> Lists<'p, R> {
         self.result
     }
 
-    fn send(&mut self, row: &Row<'_>, of: &AnyRecording) -> io::Result<()> {
+    fn send(&mut self, row: &Row<'_>, recording: &AnyRecording) -> io::Result<()> {
         let (values, time) = (&row.values, row.message.time);
-        match (of, row.message.stream) {
+        match (recording, row.message.stream) {
             (AnyRecording::Metrics(_), MESSAGES) => {
                 let [count, severity, id, message] = [0, 1, 2, 3].map(|column| values.get(column));
                 match Severity::from_name(text(severity)) {
@@ -326,18 +326,24 @@ impl<'p, R: Receiver> Sink for Lists<'p, R> {
         Filler::new(&self.plan.columns)
     }
 
-    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
-        self.plan.columns.looks_at(recording, of, class, field)
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
+        self.plan.columns.looks_at(recording, source, class, field)
     }
 
     fn row(
         &mut self,
         row: &Row<'_>,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        self.result = self.send(row, &of[row.message.recording]);
+        self.result = self.send(row, &recordings[row.message.recording]);
         self.result.is_ok()
     }
 
@@ -349,7 +355,8 @@ impl<'p, R: Receiver> Sink for Lists<'p, R> {
 /// Appends the values of a list, which are variants of the kinds.
 fn read_list(values: &Values<'_>, column: usize, to: &mut Vec<Value>) {
     let (columns, row) = values.columns();
-    let Some(ColumnData::List { offsets, items }) = columns.get(column).map(|of| &of.data) else {
+    let Some(ColumnData::List { offsets, items }) = columns.get(column).map(|column| &column.data)
+    else {
         return;
     };
     let ColumnData::Struct { members, .. } = &items.data else {

@@ -58,9 +58,14 @@ const WANTED: u8 = 1;
 const AROUND: u8 = 0;
 
 impl<R: Renderer, P: Predicate + Send> Renderer for ContextRenderer<R, P> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.predicate.chunk(recording, of, chunk)?;
-        self.renderer.chunk(recording, of, chunk)
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
+        self.predicate.chunk(recording, source, chunk)?;
+        self.renderer.chunk(recording, source, chunk)
     }
 
     fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
@@ -83,16 +88,16 @@ impl<A: Sink, S: Select> Sink for Context<A, S> {
 
     fn begin(
         &mut self,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         write: &mut dyn FnMut(&[u8]) -> std::io::Result<()>,
     ) -> std::io::Result<()> {
-        self.sink.begin(of, write)
+        self.sink.begin(recordings, write)
     }
 
     fn event(
         &mut self,
         message: &Message,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
         warnings: &mut Vec<u8>,
@@ -115,13 +120,13 @@ impl<A: Sink, S: Select> Sink for Context<A, S> {
         }
         self.has_shown = true;
         for (message, text) in self.waiting.drain(..) {
-            self.sink.event(&message, of, &text, out, warnings);
+            self.sink.event(&message, recordings, &text, out, warnings);
         }
         self.left = match mark {
             WANTED => self.after,
             _ => self.left - 1,
         };
-        self.sink.event(message, of, text, out, warnings);
+        self.sink.event(message, recordings, text, out, warnings);
     }
 
     fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
@@ -131,14 +136,14 @@ impl<A: Sink, S: Select> Sink for Context<A, S> {
     fn message(
         &mut self,
         message: &Message,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) {
         match message.kind {
-            MessageKind::Event => self.event(message, of, text, out, warnings),
-            _ => self.sink.message(message, of, text, out, warnings),
+            MessageKind::Event => self.event(message, recordings, text, out, warnings),
+            _ => self.sink.message(message, recordings, text, out, warnings),
         }
     }
 

@@ -79,22 +79,22 @@ impl Cell {
 
 impl CpelDump {
     /// For recordings that are CPEL or Gist files; of others, no events can be shown.
-    pub fn new(of: &[AnyRecording]) -> Self {
-        let plan = |of: &AnyRecording| match of {
-            AnyRecording::Cpel(of) => Plan::new(of),
+    pub fn new(recordings: &[AnyRecording]) -> Self {
+        let plan = |recording: &AnyRecording| match recording {
+            AnyRecording::Cpel(log) => Plan::new(log),
             _ => Plan::default(),
         };
         Self {
-            plans: of.iter().map(plan).collect(),
+            plans: recordings.iter().map(plan).collect(),
         }
     }
 }
 
 impl Plan {
-    fn new(of: &Cpel) -> Self {
-        let definitions = of.definitions();
+    fn new(log: &Cpel) -> Self {
+        let definitions = log.definitions();
         let width = |longest: usize, name: &Reference| match name {
-            Reference::At(place) => longest.max(of.names(&(0..0)).text(place).len()),
+            Reference::At(place) => longest.max(log.names(&(0..0)).text(place).len()),
             Reference::None | Reference::Bad(_) => longest,
         };
         let tracks = definitions.tracks.iter().map(|track| &track.name);
@@ -102,14 +102,14 @@ impl Plan {
         let name_width = events.fold(LEAST_WIDTH, width).min(MOST_WIDTH);
         let mut name = Line::new();
         let defined = definitions.events.iter().map(|event| {
-            let names = of.names(&event.strings);
+            let names = log.names(&event.strings);
             name.clear();
             names.write_name(&event.name, b"E%d", event.code, &mut name, MOST_WIDTH);
             Some(Cell::new(name.as_bytes(), name_width))
         });
         let mut names: Vec<Option<Cell>> = defined.collect();
         // Behind them come the codes without a definition.
-        for class in &of.event_classes()[names.len()..] {
+        for class in &log.event_classes()[names.len()..] {
             let name = class.name.as_deref().unwrap_or_default();
             let code = u32::try_from(class.id);
             names.push(code.is_ok().then(|| Cell::new(name.as_bytes(), name_width)));
@@ -205,18 +205,23 @@ impl Clock {
 }
 
 impl Renderer for CpelDumpRenderer {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
         if self.recording != recording {
             self.tracks.clear();
         }
         self.recording = recording;
-        let clock = of.streams()[chunk.stream].clock.as_ref();
+        let clock = source.streams()[chunk.stream].clock.as_ref();
         let per_second = clock.map_or(1, |clock| clock.frequency);
         self.clock = Clock {
             ticks_per_micro: per_second as f64 / MICROS_PER_SECOND as f64,
             ..Clock::default()
         };
-        let first = of.chunk(chunk.stream, 0).and_then(|first| first.begin);
+        let first = source.chunk(chunk.stream, 0).and_then(|first| first.begin);
         self.clock.begin = self.clock.micros(first.unwrap_or(0));
         Ok(())
     }

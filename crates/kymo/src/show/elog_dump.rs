@@ -32,12 +32,12 @@ pub struct ElogDump {
 
 impl ElogDump {
     /// For recordings that are elog files, with the tags that are asked for of each.
-    pub fn new(of: &[AnyRecording], tags: &[Option<String>]) -> Self {
-        let logs = of.iter().filter_map(|of| match of {
+    pub fn new(recordings: &[AnyRecording], tags: &[Option<String>]) -> Self {
+        let logs = recordings.iter().filter_map(|recording| match recording {
             AnyRecording::Elog(log) => Some(log),
             _ => None,
         });
-        let tag = |position: usize| match (tags.get(position), of.len()) {
+        let tag = |position: usize| match (tags.get(position), recordings.len()) {
             (Some(Some(tag)), _) => format!("{tag}:"),
             (_, 1) => String::new(),
             _ => format!("F{position}:"),
@@ -46,7 +46,7 @@ impl ElogDump {
             events: logs.clone().map(|log| log.events()).sum(),
             headed: false,
             begin: logs.map(|log| log.begin()).min().unwrap_or(Timestamp::MIN),
-            tags: (0..of.len()).map(tag).collect(),
+            tags: (0..recordings.len()).map(tag).collect(),
         }
     }
 

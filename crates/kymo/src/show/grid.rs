@@ -125,8 +125,14 @@ impl<'p> Sink for Grid<'p> {
         Filler::with_raw_texts(&self.plan.rows)
     }
 
-    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
-        self.plan.rows.looks_at(recording, of, class, field)
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
+        self.plan.rows.looks_at(recording, source, class, field)
     }
 
     fn begin(
@@ -148,7 +154,7 @@ impl<'p> Sink for Grid<'p> {
     fn row(
         &mut self,
         row: &Row<'_>,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) -> bool {
@@ -159,7 +165,7 @@ impl<'p> Sink for Grid<'p> {
                 self.wall.write(row.message.time, &mut self.time, warnings);
                 String::from_utf8_lossy(self.time.as_bytes()).into_owned()
             }
-            Cell::Name => cut(name_of(&of[recording].event_classes()[class])),
+            Cell::Name => cut(name_of(&recordings[recording].event_classes()[class])),
             Cell::Field(field) => {
                 let columns = [self.plan.rows.columns(recording, class, *field)];
                 let row = RowKey {

@@ -32,13 +32,18 @@ impl LossReporter {
     }
 
     /// Appends the warning of a message that reports losses; for others nothing.
-    pub fn report(&mut self, message: &Message, of: &[AnyRecording], warnings: &mut Vec<u8>) {
+    pub fn report(
+        &mut self,
+        message: &Message,
+        recordings: &[AnyRecording],
+        warnings: &mut Vec<u8>,
+    ) {
         let (what, lost) = match message.kind {
             MessageKind::LostEvents(lost) => ("event", lost),
             MessageKind::LostChunks(lost) => ("packet", lost),
             _ => return,
         };
-        let recording = &of[message.recording];
+        let recording = &recordings[message.recording];
         let stream = &recording.streams()[message.stream];
         let time = |ticks| {
             stream

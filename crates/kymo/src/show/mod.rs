@@ -88,7 +88,12 @@ pub trait Renderer: Send {
     /// # Errors
     ///
     /// A fault in the packet header or context.
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault>;
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault>;
 
     /// Appends the text of an event to `out`. On a fault the caller drops what was appended.
     ///
@@ -196,12 +201,12 @@ pub trait Sink {
     fn rows(
         &mut self,
         run: RowRun<'_>,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) -> bool {
         for row in run {
-            if !self.row(&row, of, out, warnings) {
+            if !self.row(&row, recordings, out, warnings) {
                 return false;
             }
         }
@@ -246,15 +251,15 @@ pub trait Sink {
     fn message(
         &mut self,
         message: &Message,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) {
         if message.kind == MessageKind::Event {
-            self.event(message, of, text, out, warnings);
+            self.event(message, recordings, text, out, warnings);
         } else if let Some(loss_reporter) = self.loss_reporter() {
-            loss_reporter.report(message, of, warnings);
+            loss_reporter.report(message, recordings, warnings);
         }
     }
 

@@ -18,9 +18,11 @@ pub(crate) struct PacketFields {
 }
 
 impl PacketFields {
-    pub(crate) fn of<R: Recording>(of: &R, stream: usize) -> Self {
-        let schema = Arc::clone(&of.streams()[stream].packet_schema);
-        Self::new(schema, |field| of.is_packet_bookkeeping(stream, field))
+    pub(crate) fn of<R: Recording>(recording: &R, stream: usize) -> Self {
+        let schema = Arc::clone(&recording.streams()[stream].packet_schema);
+        Self::new(schema, |field| {
+            recording.is_packet_bookkeeping(stream, field)
+        })
     }
 
     pub(crate) fn new(schema: Arc<Schema>, bookkeeping: impl Fn(FieldId) -> bool) -> Self {

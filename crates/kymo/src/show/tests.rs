@@ -351,8 +351,8 @@ fn what_packet_headers_of_rfc_v1_1_report_is_shown_as_that_of_contexts_is() {
     let first = r#"{"timestamp":110,"recording":"DIR","kind":"event","schema":1,"trace":null,"stream_class":0,"stream":3,"event":"entry","event_class":40,"common_context":{"payload_size":3},"payload":{"list":[8,9]}}"#;
     assert_eq!(text.lines().next(), Some(first));
 
-    let (text, _) = show_of(rfc(), |of| {
-        Csv::of_classes(Times::Number, WALL, of, |_| true)
+    let (text, _) = show_of(rfc(), |recordings| {
+        Csv::of_classes(Times::Number, WALL, recordings, |_| true)
     });
     let first = "110,DIR,event,entry,csv-1,3,\"[8,9]\"";
     assert_eq!(text.lines().nth(1), Some(first));

@@ -69,7 +69,7 @@ pub fn symbolize(
     let mut has_addresses = false;
     let recordings: Vec<AnyRecording> = recordings
         .into_iter()
-        .map(|of| match of {
+        .map(|recording| match recording {
             AnyRecording::Ctf(trace) => {
                 let trace = SymbolizedTrace::new(trace, &names);
                 has_addresses |= trace.has_addresses();

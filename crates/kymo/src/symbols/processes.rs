@@ -330,7 +330,11 @@ impl Processes {
         };
         match statement.says {
             Says::Start => {
-                for mapping in process.mappings.values_mut().filter_map(|of| of.last_mut()) {
+                for mapping in process
+                    .mappings
+                    .values_mut()
+                    .filter_map(|mappings| mappings.last_mut())
+                {
                     mapping.until = mapping.until.min(time);
                     mapping.is_unloaded = false;
                 }
@@ -371,7 +375,7 @@ impl Processes {
                 let Some(mapping) = process
                     .mappings
                     .get_mut(&base)
-                    .and_then(|of| of.get_mut(known))
+                    .and_then(|mappings| mappings.get_mut(known))
                 else {
                     return;
                 };

@@ -34,7 +34,7 @@ pub struct SymbolizedTrace {
 impl SymbolizedTrace {
     /// Looks at what the processes of a trace had mapped.
     pub(super) fn new(trace: Trace, names: &Arc<Names>) -> Self {
-        let mut of = Self {
+        let mut symbolized = Self {
             trace,
             names: Arc::clone(names),
             processes: Processes::default(),
@@ -42,8 +42,8 @@ impl SymbolizedTrace {
             symbols: Vec::new(),
             shifted: 0,
         };
-        of.update();
-        of
+        symbolized.update();
+        symbolized
     }
 
     /// Looks at what is new.
@@ -54,7 +54,8 @@ impl SymbolizedTrace {
             .map(|class| ClassSymbols::new(class, &self.names));
         self.symbols.extend(new);
         let classes = self.symbols[self.classes.len()..].iter();
-        self.classes.extend(classes.map(|of| of.class.clone()));
+        self.classes
+            .extend(classes.map(|class| class.class.clone()));
         if self.has_addresses() {
             self.processes.read(&self.trace, &self.names, self.shifted);
         }
@@ -104,7 +105,7 @@ impl SymbolizedTrace {
     }
 
     fn wrap<'r>(&'r self, inner: TraceCursor<'r>) -> SymbolizedCursor<'r> {
-        SymbolizedCursor { inner, of: self }
+        SymbolizedCursor { inner, trace: self }
     }
 }
 
@@ -203,7 +204,7 @@ impl Recording for SymbolizedTrace {
                 || self
                     .symbols
                     .get(class)
-                    .is_some_and(|of| of.needs(field, &of_class))
+                    .is_some_and(|symbols| symbols.needs(field, &of_class))
         })
     }
 
@@ -235,13 +236,13 @@ impl Recording for SymbolizedTrace {
 /// Walks the events of a chunk of a [`SymbolizedTrace`].
 pub struct SymbolizedCursor<'r> {
     inner: TraceCursor<'r>,
-    of: &'r SymbolizedTrace,
+    trace: &'r SymbolizedTrace,
 }
 
 /// An event of a [`SymbolizedTrace`].
 pub struct SymbolizedEvent<'e, E> {
     inner: E,
-    of: &'e SymbolizedTrace,
+    trace: &'e SymbolizedTrace,
 }
 
 impl<'r> Cursor for SymbolizedCursor<'r> {
@@ -251,15 +252,15 @@ impl<'r> Cursor for SymbolizedCursor<'r> {
         Self: 'a;
 
     fn next_event(&mut self) -> Result<Option<Self::Event<'_>>, Fault> {
-        let of = self.of;
+        let trace = self.trace;
         let event = self.inner.next_event()?;
-        Ok(event.map(|inner| SymbolizedEvent { inner, of }))
+        Ok(event.map(|inner| SymbolizedEvent { inner, trace }))
     }
 }
 
 impl<E: Event> Event for SymbolizedEvent<'_, E> {
     fn class(&self) -> &EventClass {
-        &self.of.classes[self.inner.class_index()]
+        &self.trace.classes[self.inner.class_index()]
     }
 
     fn class_index(&self) -> usize {
@@ -283,16 +284,17 @@ impl<E: Event> Event for SymbolizedEvent<'_, E> {
     }
 
     fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
-        let of = &self.of.symbols[self.inner.class_index()];
-        if !of.has_any() {
+        let class = &self.trace.symbols[self.inner.class_index()];
+        if !class.has_any() {
             return self.inner.visit(visitor);
         }
         let time = self.inner.timestamp();
         let lookup = Lookup {
-            names: &self.of.names,
-            processes: &self.of.processes,
-            time: time.map(|time| time.as_nanos().saturating_sub(self.of.shifted)),
+            names: &self.trace.names,
+            processes: &self.trace.processes,
+            time: time.map(|time| time.as_nanos().saturating_sub(self.trace.shifted)),
         };
-        self.inner.visit(&mut Symbolizer::new(visitor, of, lookup))
+        self.inner
+            .visit(&mut Symbolizer::new(visitor, class, lookup))
     }
 }

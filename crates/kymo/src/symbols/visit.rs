@@ -121,14 +121,14 @@ impl ClassSymbols {
     /// The field with the name of the address that a field holds.
     pub(super) fn symbol(&self, field: FieldId) -> Option<FieldId> {
         let found = self.addresses.iter();
-        let mut found = found.filter(|of| of.array.unwrap_or(of.value) == field);
-        found.next().map(|of| of.symbol)
+        let mut found = found.filter(|address| address.array.unwrap_or(address.value) == field);
+        found.next().map(|address| address.symbol)
     }
 
     /// Whether a recorded field is needed for those that are wanted.
     pub(super) fn needs(&self, field: FieldId, wanted: &dyn Fn(FieldId) -> bool) -> bool {
-        let of_debug_info = self.debug_info.is_some_and(|of| {
-            [of.whole, of.binary, of.function, of.source]
+        let of_debug_info = self.debug_info.is_some_and(|fields| {
+            [fields.whole, fields.binary, fields.function, fields.source]
                 .into_iter()
                 .any(wanted)
         });
@@ -136,12 +136,12 @@ impl ClassSymbols {
         if of_debug_info && (is_about_process || Some(field) == self.ip) {
             return true;
         }
-        self.addresses.iter().any(|of| {
-            wanted(of.symbol)
+        self.addresses.iter().any(|address| {
+            wanted(address.symbol)
                 && (is_about_process
-                    || field == of.parent
-                    || field == of.value
-                    || Some(field) == of.array)
+                    || field == address.parent
+                    || field == address.value
+                    || Some(field) == address.array)
         })
     }
 }
@@ -159,11 +159,15 @@ fn address_fields(class: &mut EventClass) -> Vec<AddressField> {
             continue;
         }
         for field in schema.field(parent).children.clone() {
-            let of = schema.field(field);
-            let Some(of_name) = of.name.clone().filter(|of| is_address_name(&name, of)) else {
+            let info = schema.field(field);
+            let Some(of_name) = info
+                .name
+                .clone()
+                .filter(|other| is_address_name(&name, other))
+            else {
                 continue;
             };
-            let element = match (&of.kind, of.children.first()) {
+            let element = match (&info.kind, info.children.first()) {
                 (Kind::Array { .. }, Some(&element)) => Some(element),
                 _ => None,
             };
@@ -212,7 +216,7 @@ impl Lookup<'_> {
 /// Hands values on, and the names of addresses behind them.
 pub(super) struct Symbolizer<'s, V> {
     inner: &'s mut V,
-    of: &'s ClassSymbols,
+    class: &'s ClassSymbols,
     lookup: Lookup<'s>,
     vpid: Option<i64>,
     ip: u64,
@@ -221,10 +225,10 @@ pub(super) struct Symbolizer<'s, V> {
 }
 
 impl<'s, V: Visitor> Symbolizer<'s, V> {
-    pub(super) fn new(inner: &'s mut V, of: &'s ClassSymbols, lookup: Lookup<'s>) -> Self {
+    pub(super) fn new(inner: &'s mut V, class: &'s ClassSymbols, lookup: Lookup<'s>) -> Self {
         Self {
             inner,
-            of,
+            class,
             lookup,
             vpid: None,
             ip: 0,
@@ -233,7 +237,7 @@ impl<'s, V: Visitor> Symbolizer<'s, V> {
     }
 
     fn end_context(&mut self) {
-        let Some(fields) = self.of.debug_info else {
+        let Some(fields) = self.class.debug_info else {
             return;
         };
         let DebugInfo {
@@ -258,11 +262,11 @@ impl<'s, V: Visitor> Symbolizer<'s, V> {
     }
 
     fn end_addresses(&mut self, parent: FieldId) {
-        for (position, field) in self.of.addresses.iter().enumerate() {
+        for (position, field) in self.class.addresses.iter().enumerate() {
             if field.parent != parent || !self.inner.wants(field.symbol) {
                 continue;
             }
-            let met = self.met.iter().filter(|&&(of, _)| of == position);
+            let met = self.met.iter().filter(|&&(field, _)| field == position);
             let mut text = String::new();
             let innermost = met.clone().next().copied();
             // LTTng lists the innermost call first.
@@ -294,10 +298,10 @@ impl<'s, V: Visitor> Symbolizer<'s, V> {
 
 /// Methods that only hand on.
 macro_rules! hand_on {
-    ($($method:ident($($of:ident: $type:ty),*);)*) => {$(
+    ($($method:ident($($argument:ident: $type:ty),*);)*) => {$(
         #[inline(always)]
-        fn $method(&mut self, $($of: $type),*) {
-            self.inner.$method($($of),*);
+        fn $method(&mut self, $($argument: $type),*) {
+            self.inner.$method($($argument),*);
         }
     )*};
 }
@@ -306,14 +310,18 @@ impl<V: Visitor> Visitor for Symbolizer<'_, V> {
     const POSITIONS: bool = V::POSITIONS;
 
     fn wants(&self, field: FieldId) -> bool {
-        self.inner.wants(field) || self.of.needs(field, &|field| self.inner.wants(field))
+        self.inner.wants(field) || self.class.needs(field, &|field| self.inner.wants(field))
     }
 
     fn uint(&mut self, field: FieldId, value: u64) {
-        if Some(field) == self.of.ip {
+        if Some(field) == self.class.ip {
             self.ip = value;
         }
-        let position = self.of.addresses.iter().position(|of| of.value == field);
+        let position = self
+            .class
+            .addresses
+            .iter()
+            .position(|address| address.value == field);
         // Call stacks of the kernel and of programs are parted by this number.
         if let Some(position) = position.filter(|_| self.met.len() < MOST_ADDRESSES)
             && value != u64::MAX
@@ -325,7 +333,7 @@ impl<V: Visitor> Visitor for Symbolizer<'_, V> {
 
     #[inline]
     fn sint(&mut self, field: FieldId, value: i64) {
-        if Some(field) == self.of.vpid {
+        if Some(field) == self.class.vpid {
             self.vpid = Some(value);
         }
         self.inner.sint(field, value);
@@ -333,10 +341,10 @@ impl<V: Visitor> Visitor for Symbolizer<'_, V> {
 
     #[inline]
     fn end_struct(&mut self, field: FieldId) {
-        if Some(field) == self.of.context {
+        if Some(field) == self.class.context {
             self.end_context();
         }
-        if !self.of.addresses.is_empty() {
+        if !self.class.addresses.is_empty() {
             self.end_addresses(field);
         }
         self.inner.end_struct(field);

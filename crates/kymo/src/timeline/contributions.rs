@@ -46,8 +46,8 @@ pub(super) trait ContributionSink {
 
 /// When the own time of a recording begins, on the time line: when the clock of its first stream shows zero.
 /// Whatever the recording is shifted by, times from there on are the same.
-pub(super) fn own_begin(of: &AnyRecording) -> i64 {
-    let mut begins = of.streams().iter().filter_map(|stream| {
+pub(super) fn own_begin(recording: &AnyRecording) -> i64 {
+    let mut begins = recording.streams().iter().filter_map(|stream| {
         let clock = stream.clock.as_ref()?;
         clock.timestamp(0).map(Timestamp::as_nanos)
     });
@@ -62,7 +62,7 @@ pub(super) fn own_time(time: i64, own_begin: i64) -> i64 {
 
 /// Finds what a recording's rows add to which tracks, and what has begun on these.
 pub(super) struct Contributions<'r> {
-    of: &'r AnyRecording,
+    recording: &'r AnyRecording,
     own_begin: i64,
     /// By class.
     roles: Vec<SliceRole>,
@@ -87,16 +87,16 @@ pub(super) struct Contributions<'r> {
 }
 
 impl<'r> Contributions<'r> {
-    pub(super) fn new(of: &'r AnyRecording) -> Self {
-        let classes = 0..of.event_classes().len();
-        let roles: Vec<_> = classes.map(|class| of.roles(class).slice).collect();
+    pub(super) fn new(recording: &'r AnyRecording) -> Self {
+        let classes = 0..recording.event_classes().len();
+        let roles: Vec<_> = classes.map(|class| recording.roles(class).slice).collect();
         let is_alone = |role: &SliceRole| matches!(role, SliceRole::Instant | SliceRole::Whole(_));
         Self {
-            of,
-            own_begin: own_begin(of),
+            recording,
+            own_begin: own_begin(recording),
             has_slices: !roles.iter().all(is_alone),
             roles,
-            finder: TrackFinder::new(of),
+            finder: TrackFinder::new(recording),
             announced: 0,
             open: OpenSlices::new(MOST_OPEN, MOST_OPEN),
             open_at: Some(Vec::new()),
@@ -111,7 +111,7 @@ impl<'r> Contributions<'r> {
 
     fn untimed(&mut self, stream: usize) {
         self.untimed += 1;
-        self.may_be_timed |= self.of.streams()[stream].clock.is_some();
+        self.may_be_timed |= self.recording.streams()[stream].clock.is_some();
     }
 
     /// Whether rows begin or end slices: then what they add depends on those before them.
@@ -240,7 +240,7 @@ impl<'r> Contributions<'r> {
     fn row(
         &mut self,
         class: usize,
-        of: &ClassTracks,
+        class_tracks: &ClassTracks,
         time: i64,
         id: RowId,
         values: Values<'_>,
@@ -250,15 +250,20 @@ impl<'r> Contributions<'r> {
             self.note_open(time);
         }
         let mut entries = std::mem::take(&mut self.entries);
-        self.finder
-            .find(id.stream as usize, class, of, values, &mut entries);
+        self.finder.find(
+            id.stream as usize,
+            class,
+            class_tracks,
+            values,
+            &mut entries,
+        );
         self.announce(sink);
         for entry in entries.drain(..) {
             let row = Row::new(time, class);
             match entry {
                 TrackEntry::Value(track, value) => sink.row(track, row.with_value(value)),
                 TrackEntry::Row(track) => {
-                    let slices = match of.duration {
+                    let slices = match class_tracks.duration {
                         Some(duration) => {
                             Some(Slices::ended(duration_of(values.get(duration)), id))
                         }
@@ -294,12 +299,13 @@ impl<S: ContributionSink> TakeRows for (&mut Contributions<'_>, &mut S) {
         contributions.rows += run.entries.len() as u64;
         for (row, id) in run.with_ids() {
             let class = row.message.class;
-            let (Some(time), Some(of)) = (row.message.time, &plan.classes(0)[class]) else {
+            let (Some(time), Some(class_tracks)) = (row.message.time, &plan.classes(0)[class])
+            else {
                 contributions.untimed(row.message.stream);
                 continue;
             };
             let time = contributions.own(time.as_nanos());
-            contributions.row(class, of, time, id, row.values, *sink);
+            contributions.row(class, class_tracks, time, id, row.values, *sink);
         }
         sink.goes_on()
     }

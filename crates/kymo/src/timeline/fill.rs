@@ -51,11 +51,14 @@ impl<'a> ClassColumns<'a> {
         let columns = Columns::new(schema, filled);
         let has_fields = !columns.fields().is_empty();
         let wanted = plan.wanted.iter().enumerate();
-        let texts = wanted.filter(|(_, of)| !is_mixed && has_texts(&of.column.data_type));
+        let texts = wanted.filter(|(_, wanted)| !is_mixed && has_texts(&wanted.column.data_type));
         Self {
             is_empty: plan.wanted.is_empty(),
             has_fields,
-            is_decoded: plan.wanted.iter().any(|of| of.source.is_of_fields()),
+            is_decoded: plan
+                .wanted
+                .iter()
+                .any(|wanted| wanted.source.is_of_fields()),
             others: &plan.others,
             shared: &plan.shared,
             texts: texts.map(|(position, _)| position).collect(),
@@ -70,8 +73,8 @@ impl<'a> ClassColumns<'a> {
     /// The bytes that came to the texts since it was last asked.
     #[inline]
     fn new_text_bytes(&mut self) -> usize {
-        let of = |&column: &usize| self.columns.columns()[column].byte_size();
-        let all = self.texts.iter().map(of).sum();
+        let byte_size = |&column: &usize| self.columns.columns()[column].byte_size();
+        let all = self.texts.iter().map(byte_size).sum();
         all - std::mem::replace(&mut self.text_bytes, all).min(all)
     }
 }
@@ -83,7 +86,9 @@ fn first_value<'v>(
     sources: &'v [Source],
     time: Option<i64>,
 ) -> Option<Value<'v>> {
-    let mut values = sources.iter().map(|of| surround.value(of, None, time));
+    let mut values = sources
+        .iter()
+        .map(|source| surround.value(source, None, time));
     values.find(|value| *value != Value::Missing)
 }
 
@@ -91,7 +96,7 @@ fn has_texts(data_type: &DataType) -> bool {
     match data_type {
         DataType::Text | DataType::Binary => true,
         DataType::List(items) => has_texts(&items.data_type),
-        DataType::Struct(members) => members.iter().any(|of| has_texts(&of.data_type)),
+        DataType::Struct(members) => members.iter().any(|member| has_texts(&member.data_type)),
         _ => false,
     }
 }
@@ -162,7 +167,7 @@ impl<'a> Filler<'a> {
     pub(crate) fn chunk(
         &mut self,
         recording: usize,
-        of: &AnyRecording,
+        source: &AnyRecording,
         chunk: &Chunk,
     ) -> Result<(), Fault> {
         self.recording = recording;
@@ -170,7 +175,8 @@ impl<'a> Filler<'a> {
         match &self.plan.fields {
             Some(fields) => {
                 let packets = fields.packets(recording);
-                self.surround.begin_chunk(packets, (recording, of), chunk)
+                self.surround
+                    .begin_chunk(packets, (recording, source), chunk)
             }
             None => Ok(()),
         }
@@ -276,7 +282,7 @@ impl<'a> Filler<'a> {
     /// The fault that ended the chunk; no row was added for the event that has it.
     pub(crate) fn block<C: Cursor>(
         &mut self,
-        of: &AnyRecording,
+        source: &AnyRecording,
         cursor: &mut C,
         wish: &BlockWish<'_>,
         most: usize,
@@ -286,7 +292,7 @@ impl<'a> Filler<'a> {
         let (recording, rows) = (self.recording, block.len());
         self.in_block = true;
         let plan = self.block_plans.get(recording, 0, || {
-            BlockPlan::new(self.plan, (recording, of), wish.classes)
+            BlockPlan::new(self.plan, (recording, source), wish.classes)
         });
         let interests = std::mem::take(&mut plan.interests);
         let query = BlockQuery {
@@ -306,21 +312,22 @@ impl<'a> Filler<'a> {
         };
         let mut plan = std::mem::take(self.block_plans.get(recording, 0, BlockPlan::default));
         plan.interests = interests;
-        self.gather(of, &plan, block_rows);
+        self.gather(source, &plan, block_rows);
         *self.block_plans.get(recording, 0, BlockPlan::default) = plan;
         walked
     }
 
     /// Appends the rows of a block to the columns that events do not fill.
-    fn gather(&mut self, of: &AnyRecording, plan: &BlockPlan, rows: BlockRows<'_>) {
+    fn gather(&mut self, recording: &AnyRecording, plan: &BlockPlan, rows: BlockRows<'_>) {
         let Some(&first) = rows.classes().first() else {
             return;
         };
         if plan.is_mixed() {
-            self.gather_class(of, plan, first as usize, rows, &[]);
+            self.gather_class(recording, plan, first as usize, rows, &[]);
             return;
         }
-        self.rows_of.resize_with(of.event_classes().len(), Vec::new);
+        self.rows_of
+            .resize_with(recording.event_classes().len(), Vec::new);
         for (&class, row) in rows.classes().iter().zip(0..) {
             let of_class = &mut self.rows_of[class as usize];
             if of_class.is_empty() {
@@ -331,7 +338,7 @@ impl<'a> Filler<'a> {
         let mut classes = std::mem::take(&mut self.classes_in_block);
         for class in classes.drain(..) {
             let mut of_class = std::mem::take(&mut self.rows_of[class]);
-            self.gather_class(of, plan, class, rows, &of_class);
+            self.gather_class(recording, plan, class, rows, &of_class);
             of_class.clear();
             self.rows_of[class] = of_class;
         }
@@ -340,7 +347,7 @@ impl<'a> Filler<'a> {
 
     fn gather_class(
         &mut self,
-        of: &AnyRecording,
+        source: &AnyRecording,
         block: &BlockPlan,
         class: usize,
         rows: BlockRows<'_>,
@@ -349,7 +356,7 @@ impl<'a> Filler<'a> {
         let (recording, is_mixed, raw_texts) = (self.recording, self.plan.is_mixed, self.raw_texts);
         let plan = &self.plan.classes[recording][class];
         let filled = self.block_classes.get(recording, class, || {
-            let schema = &of.event_classes()[class].schema;
+            let schema = &source.event_classes()[class].schema;
             ClassColumns::new(
                 plan,
                 schema,
@@ -393,22 +400,24 @@ impl<'a> Filler<'a> {
                 true => &mut self.block_classes,
                 false => &mut self.classes,
             };
-            let of = classes.get(self.recording, class, ClassColumns::default);
+            let class_columns = classes.get(self.recording, class, ClassColumns::default);
             if is_mixed {
-                of.columns.swap_rows(&mut self.mixed);
+                class_columns.columns.swap_rows(&mut self.mixed);
             }
-            for (column, sources) in of.shared {
+            for (column, sources) in class_columns.shared {
                 let value = first_value(&self.surround, sources, None);
-                of.columns.share(*column, value.unwrap_or(Value::Missing));
+                class_columns
+                    .columns
+                    .share(*column, value.unwrap_or(Value::Missing));
             }
-            let (columns, replaced) = of.columns.take();
+            let (columns, replaced) = class_columns.columns.take();
             if is_mixed {
-                of.columns.swap_rows(&mut self.mixed);
+                class_columns.columns.swap_rows(&mut self.mixed);
             }
             rows.columns
                 .push((if is_mixed { 0 } else { class }, columns));
             rows.replaced += replaced;
-            of.text_bytes = 0;
+            class_columns.text_bytes = 0;
         }
         (self.bytes, self.text_bytes) = (0, 0);
         rows
@@ -437,8 +446,13 @@ impl EventVisitor for FillVisitor<'_, '_> {
 
 /// Fills columns and writes no text.
 impl Renderer for Filler<'_> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.chunk(recording, of, chunk)
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
+        self.chunk(recording, source, chunk)
     }
 
     #[inline]
@@ -454,14 +468,14 @@ impl Renderer for Filler<'_> {
 
     fn block<C: Cursor>(
         &mut self,
-        of: &AnyRecording,
+        recording: &AnyRecording,
         cursor: &mut C,
         wish: &BlockWish<'_>,
         most: usize,
         most_bytes: usize,
         block: &mut EventBlock,
     ) -> Result<bool, Fault> {
-        self.block(of, cursor, wish, most, most_bytes, block)
+        self.block(recording, cursor, wish, most, most_bytes, block)
     }
 
     fn take_rows(&mut self) -> RowBuffers {

@@ -71,16 +71,16 @@ impl BlockPlan {
     /// The plan for the wanted classes of a recording.
     pub(super) fn new(
         plan: &RowPlan,
-        (recording, of): (usize, &AnyRecording),
+        (recording, source): (usize, &AnyRecording),
         wanted: &[bool],
     ) -> Self {
         let classes = &plan.classes[recording];
         let is_mixed = plan.is_mixed;
         let all = 0..classes.len();
         let groups: Vec<Group> = match is_mixed {
-            true => vec![Group::new(of, classes, all, wanted)],
+            true => vec![Group::new(source, classes, all, wanted)],
             false => all
-                .map(|class| Group::new(of, classes, class..class + 1, wanted))
+                .map(|class| Group::new(source, classes, class..class + 1, wanted))
                 .collect(),
         };
         let interests = classes
@@ -88,7 +88,10 @@ impl BlockPlan {
             .enumerate()
             .map(|(class, of_class)| Interest {
                 is_wanted: wanted.get(class).is_some_and(|&wanted| wanted),
-                is_decoded: of_class.wanted.iter().any(|of| of.source.is_of_fields()),
+                is_decoded: of_class
+                    .wanted
+                    .iter()
+                    .any(|wanted| wanted.source.is_of_fields()),
                 is_visited: groups[if is_mixed { 0 } else { class }].is_visited,
                 wants_ends: groups[if is_mixed { 0 } else { class }].wants_ends(class),
             });
@@ -106,8 +109,8 @@ impl BlockPlan {
     /// The columns of a class, of which those that are gathered are not filled by events.
     pub(super) fn columns(&self, class: usize, plan: &ClassPlan) -> Vec<WantedColumn> {
         let mut wanted = plan.wanted.clone();
-        for of in &self.group(class).gathered {
-            wanted[of.column].source = ColumnSource::Gathered;
+        for gathered in &self.group(class).gathered {
+            wanted[gathered.column].source = ColumnSource::Gathered;
         }
         wanted
     }
@@ -131,11 +134,11 @@ impl BlockPlan {
             columns.add_rows(all);
         }
         let mut bases = Vec::new();
-        for of in &group.gathered {
+        for gathered in &group.gathered {
             let bytes = rows.bytes;
-            match of.everywhere {
+            match gathered.everywhere {
                 Some(place) if self.is_mixed && place.base == 0 => {
-                    columns.gather(of.column, bytes, &rows.block.bases, place);
+                    columns.gather(gathered.column, bytes, &rows.block.bases, place);
                 }
                 Some(place) => {
                     bases.clear();
@@ -148,15 +151,15 @@ impl BlockPlan {
                             bases.extend(each);
                         }
                     }
-                    columns.gather(of.column, bytes, &bases, place);
+                    columns.gather(gathered.column, bytes, &bases, place);
                 }
                 None => {
                     let classes = rows.classes().iter().enumerate();
                     let places = classes.map(|(row, &class)| {
-                        let place = of.places[class as usize];
+                        let place = gathered.places[class as usize];
                         (place.map_or(NOWHERE, |place| rows.base(row, place)), place)
                     });
-                    columns.gather_each(of.column, bytes, places);
+                    columns.gather_each(gathered.column, bytes, places);
                 }
             }
         }
@@ -171,20 +174,27 @@ impl BlockPlan {
 impl Group {
     /// Whether events of a class have values behind fields of variable size.
     fn wants_ends(&self, class: usize) -> bool {
-        self.gathered.iter().any(|of| {
+        self.gathered.iter().any(|gathered| {
             let place = class
-                .checked_sub(of.first_class)
-                .and_then(|at| *of.places.get(at)?);
+                .checked_sub(gathered.first_class)
+                .and_then(|at| *gathered.places.get(at)?);
             place.is_some_and(|place| place.base > 0)
         })
     }
 
     /// The columns of some classes, of which not all may be wanted.
-    fn new(of: &AnyRecording, classes: &[ClassPlan], range: Range<usize>, wanted: &[bool]) -> Self {
+    fn new(
+        recording: &AnyRecording,
+        classes: &[ClassPlan],
+        range: Range<usize>,
+        wanted: &[bool],
+    ) -> Self {
         let mut group = Self::default();
         let is_wanted = |class: usize| wanted.get(class).is_some_and(|&wanted| wanted);
         let used = || range.clone().filter(|&class| is_wanted(class));
-        let columns = classes.get(range.start).map_or(0, |of| of.wanted.len());
+        let columns = classes
+            .get(range.start)
+            .map_or(0, |class| class.wanted.len());
         group.is_visited = used().any(|class| !classes[class].others.is_empty());
         for column in 0..columns {
             let source = |class: usize| &classes[class].wanted[column].source;
@@ -193,7 +203,7 @@ impl Group {
             }
             let place = |class: usize| match source(class) {
                 ColumnSource::Fields(picks) => match &picks[..] {
-                    [pick] if pick.elements.is_empty() => of.place(class, pick.field),
+                    [pick] if pick.elements.is_empty() => recording.place(class, pick.field),
                     _ => None,
                 },
                 _ => None,

@@ -32,9 +32,9 @@ const READ_AT_ONCE: u64 = 256 << 10;
 const MOST_TOGETHER: u64 = 1 << 14;
 const MOST_CHUNKS: u64 = 64;
 
-/// What was met beside rows.
+/// What a pass found beside rows.
 #[derive(Debug, Default)]
-pub(super) struct Met {
+pub(super) struct PassResult {
     /// Faults within chunks; at most [`MOST_FAULTS`].
     pub(super) faults: Vec<FaultReport>,
     /// How many faults there are beyond those.
@@ -43,7 +43,7 @@ pub(super) struct Met {
     pub(super) counts: Vec<ChunkCounts>,
 }
 
-impl Met {
+impl PassResult {
     fn fault(&mut self, fault: FaultReport) {
         match self.faults.len() < MOST_FAULTS {
             true => self.faults.push(fault),
@@ -53,9 +53,9 @@ impl Met {
 
     /// Adds counts of chunks.
     fn count(&mut self, counts: ChunkCounts) {
-        let is_next = |of: &&mut ChunkCounts| {
-            let is_next = of.stream == counts.stream && of.first + of.chunks == counts.first;
-            is_next && of.chunks + counts.chunks <= MOST_CHUNKS && of.events() < MOST_TOGETHER
+        let is_next = |last: &&mut ChunkCounts| {
+            let is_next = last.stream == counts.stream && last.first + last.chunks == counts.first;
+            is_next && last.chunks + counts.chunks <= MOST_CHUNKS && last.events() < MOST_TOGETHER
         };
         match self.counts.last_mut().filter(is_next) {
             Some(known) => {
@@ -69,15 +69,15 @@ impl Met {
 
 /// Goes through rows of a recording in the order of the merge, and hands on what they add.
 pub(super) fn run<S: Select>(
-    of: &AnyRecording,
+    recording: &AnyRecording,
     contributions: &mut Contributions<'_>,
     select: &S,
     sink: &mut impl ContributionSink,
-) -> Met {
-    let of = std::slice::from_ref(of);
-    let plan = TrackPlan::of_rules(of, RowPlan::without_columns(of), false);
+) -> PassResult {
+    let recordings = std::slice::from_ref(recording);
+    let plan = TrackPlan::of_rules(recordings, RowPlan::without_columns(recordings), false);
     run_plan(
-        of,
+        recordings,
         &plan,
         select,
         &pipeline::Options::default(),
@@ -98,19 +98,25 @@ pub(super) trait TakeRows {
 
 /// Hands over the rows of a recording in the order of the merge.
 pub(super) fn run_plan<S: Select>(
-    of: &[AnyRecording],
+    recordings: &[AnyRecording],
     plan: &TrackPlan,
     select: &S,
     options: &pipeline::Options,
     take: &mut impl TakeRows,
-) -> Met {
-    let mut met = Met::default();
+) -> PassResult {
+    let mut result = PassResult::default();
     // Its output takes everything.
-    let _ = pipeline::run(of, select, options, &mut Gather { plan, take }, &mut met);
-    met
+    let _ = pipeline::run(
+        recordings,
+        select,
+        options,
+        &mut Gather { plan, take },
+        &mut result,
+    );
+    result
 }
 
-impl Output for Met {
+impl Output for PassResult {
     fn fault(&mut self, fault: &FaultReport) -> ControlFlow<()> {
         self.fault(fault.clone());
         ControlFlow::Continue(())
@@ -133,16 +139,16 @@ struct StreamChunks {
 }
 
 impl Chunks {
-    pub(super) fn new(of: &AnyRecording, first_chunks: &[usize]) -> Self {
+    pub(super) fn new(recording: &AnyRecording, first_chunks: &[usize]) -> Self {
         let mut chunks = Self {
             streams: Vec::new(),
             count: 0,
             largest: 0,
         };
-        for stream in 0..of.streams().len() {
-            let all = of.chunk_count(stream);
+        for stream in 0..recording.streams().len() {
+            let all = recording.chunk_count(stream);
             let first = first_chunks.get(stream).map_or(0, |&first| first.min(all));
-            let largest = of.chunks(stream).map(|chunk| chunk.bytes).max();
+            let largest = recording.chunks(stream).map(|chunk| chunk.bytes).max();
             let largest = largest.unwrap_or(0);
             let at_once = (READ_AT_ONCE / largest.max(1)).clamp(1, MOST_CHUNKS) as usize;
             chunks.streams.push(StreamChunks {
@@ -163,10 +169,13 @@ impl Chunks {
 
     /// The stream and the chunks that are read the `number`th time.
     fn at(&self, number: usize) -> (usize, Range<usize>) {
-        let stream = self.streams.partition_point(|of| of.before <= number) - 1;
-        let of = &self.streams[stream];
-        let first = of.range.start + (number - of.before) * of.at_once;
-        (stream, first..of.range.end.min(first + of.at_once))
+        let stream = self
+            .streams
+            .partition_point(|stream| stream.before <= number)
+            - 1;
+        let chunks = &self.streams[stream];
+        let first = chunks.range.start + (number - chunks.before) * chunks.at_once;
+        (stream, first..chunks.range.end.min(first + chunks.at_once))
     }
 }
 
@@ -174,22 +183,22 @@ impl Chunks {
 /// [plain](Contributions::is_plain) and whose chunks are [small](Chunks::are_small): so little is asked of each row
 /// that the pipeline would take most of the time. Events are counted, too.
 pub(super) fn run_plain(
-    of: &AnyRecording,
+    recording: &AnyRecording,
     contributions: &mut Contributions<'_>,
     chunks: &Chunks,
     sink: &mut (impl ContributionSink + Send),
-) -> Met {
-    walk_chunks::<true>(of, contributions, chunks, sink)
+) -> PassResult {
+    walk_chunks::<true>(recording, contributions, chunks, sink)
 }
 
 /// Counts the events of chunks without looking at more of them.
 pub(super) fn count_chunks(
-    of: &AnyRecording,
+    recording: &AnyRecording,
     chunks: &Chunks,
     stop: &AtomicBool,
 ) -> Vec<ChunkCounts> {
-    let contributions = &mut Contributions::new(of);
-    walk_chunks::<false>(of, contributions, chunks, &mut Until(stop)).counts
+    let contributions = &mut Contributions::new(recording);
+    walk_chunks::<false>(recording, contributions, chunks, &mut Until(stop)).counts
 }
 
 /// Gets nothing, until it is stopped.
@@ -207,31 +216,31 @@ impl ContributionSink for Until<'_> {
 
 /// Goes through chunks in all threads. Their rows are handed on if `ROWS` says so.
 fn walk_chunks<const ROWS: bool>(
-    of: &AnyRecording,
+    recording: &AnyRecording,
     contributions: &mut Contributions<'_>,
     chunks: &Chunks,
     sink: &mut (impl ContributionSink + Send),
-) -> Met {
+) -> PassResult {
     let threads = pipeline::Options::default().threads;
-    let own_begin = own_begin(of);
+    let own_begin = own_begin(recording);
     let state = Mutex::new(InOrder {
         contributions,
         sink,
-        met: Met::default(),
+        result: PassResult::default(),
         next: 0,
         waiting: BTreeMap::new(),
         spare: Vec::new(),
     });
     let changed = Condvar::new();
     let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    let classes = of.event_classes().len();
+    let classes = recording.event_classes().len();
     in_threads(
         chunks.count,
         threads,
         || Tallies::new(own_begin, classes),
         |tallies, number| {
             let mut plain = lock().spare.pop().unwrap_or_default();
-            plain.read::<ROWS>(of, chunks.at(number), tallies);
+            plain.read::<ROWS>(recording, chunks.at(number), tallies);
             let mut state = lock();
             // Who works on the next one never waits.
             while number > state.next + 4 * threads {
@@ -243,7 +252,7 @@ fn walk_chunks<const ROWS: bool>(
         },
     );
     let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    state.met
+    state.result
 }
 
 /// The events of neighbouring chunks of a stream.
@@ -263,7 +272,7 @@ impl PlainChunks {
     /// Reads chunks of a stream; nothing is in it yet.
     fn read<const ROWS: bool>(
         &mut self,
-        of: &AnyRecording,
+        recording: &AnyRecording,
         (stream, numbers): (usize, Range<usize>),
         tallies: &mut Tallies,
     ) {
@@ -272,12 +281,14 @@ impl PlainChunks {
         for number in numbers {
             let before = self.rows.len();
             let mut fault = None;
-            if let Some(chunk) = of.chunk(stream, number) {
-                let walked = of.walk(&chunk, WalkPlain(&mut self.rows));
+            if let Some(chunk) = recording.chunk(stream, number) {
+                let walked = recording.walk(&chunk, WalkPlain(&mut self.rows));
                 // Fields are not decoded: it is between two events.
-                fault = walked.err().map(|fault| of.report(&chunk, None, fault));
+                fault = walked
+                    .err()
+                    .map(|fault| recording.report(&chunk, None, fault));
                 if fault.is_none() {
-                    tallies.add(&self.rows, before, of.content_bits(&chunk));
+                    tallies.add(&self.rows, before, recording.content_bits(&chunk));
                 }
             }
             if fault.is_some() {
@@ -388,15 +399,15 @@ impl Tallies {
     /// Hands out what was added, in the order of classes and at the recording's own times, and starts over.
     fn take(&mut self) -> Vec<Tally> {
         let own = |time| Timestamp::from_nanos(own_time(time, self.own_begin));
-        let tally = |(class, of): (usize, &mut ClassTally)| {
-            let of = std::mem::replace(of, ClassTally::NONE);
-            let time = |time| (of.last != NO_TIME).then(|| own(time));
-            (of.events > 0).then(|| Tally {
+        let tally = |(class, tally): (usize, &mut ClassTally)| {
+            let tally = std::mem::replace(tally, ClassTally::NONE);
+            let time = |time| (tally.last != NO_TIME).then(|| own(time));
+            (tally.events > 0).then(|| Tally {
                 class,
-                events: of.events,
-                bits: of.bits,
-                first: time(of.before_first.wrapping_add(1)),
-                last: time(of.last),
+                events: tally.events,
+                bits: tally.bits,
+                first: time(tally.before_first.wrapping_add(1)),
+                last: time(tally.last),
             })
         };
         self.classes
@@ -422,7 +433,7 @@ impl Walk for WalkPlain<'_> {
 struct InOrder<'a, 'r, S> {
     contributions: &'a mut Contributions<'r>,
     sink: &'a mut S,
-    met: Met,
+    result: PassResult,
     next: usize,
     waiting: BTreeMap<usize, PlainChunks>,
     /// Memory of chunks that were taken.
@@ -432,21 +443,23 @@ struct InOrder<'a, 'r, S> {
 impl<S: ContributionSink> InOrder<'_, '_, S> {
     fn add(&mut self, number: usize, chunks: PlainChunks) {
         self.waiting.insert(number, chunks);
-        while let Some(mut of) = self.waiting.remove(&self.next) {
+        while let Some(mut chunks) = self.waiting.remove(&self.next) {
             self.next += 1;
-            for ((rows, fault), chunk) in of.chunks.drain(..).zip(of.first..) {
-                self.sink.run(of.stream, chunk, rows);
+            for ((rows, fault), chunk) in chunks.chunks.drain(..).zip(chunks.first..) {
+                self.sink.run(chunks.stream, chunk, rows);
                 if let Some(fault) = fault {
-                    self.met.fault(fault);
+                    self.result.fault(fault);
                 }
             }
-            of.counts
+            chunks
+                .counts
                 .drain(..)
-                .for_each(|counts| self.met.count(counts));
-            let rows = (&of.rows.times[..], &of.rows.classes[..]);
-            self.contributions.plain_rows(of.stream, rows, self.sink);
-            of.rows.clear();
-            self.spare.push(of);
+                .for_each(|counts| self.result.count(counts));
+            let rows = (&chunks.rows.times[..], &chunks.rows.classes[..]);
+            self.contributions
+                .plain_rows(chunks.stream, rows, self.sink);
+            chunks.rows.clear();
+            self.spare.push(chunks);
         }
     }
 }
@@ -469,8 +482,14 @@ impl<'a, T: TakeRows> Sink for Gather<'a, T> {
         self.take.is_by_stream()
     }
 
-    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
-        self.plan.rows.looks_at(recording, of, class, field)
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
+        self.plan.rows.looks_at(recording, source, class, field)
     }
 
     fn rows(

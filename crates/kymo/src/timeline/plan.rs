@@ -52,8 +52,9 @@ impl RowPlan {
             is_mixed: query.shape == Shape::Mixed,
             ..Self::default()
         };
-        let is_wanted =
-            |of: &AnyRecording, class: usize| query.filter.names_class(&of.event_classes()[class]);
+        let is_wanted = |recording: &AnyRecording, class: usize| {
+            query.filter.names_class(&recording.event_classes()[class])
+        };
         if let Columns::Chosen {
             columns,
             packet_fields,
@@ -72,12 +73,12 @@ impl RowPlan {
                 .map_err(|(_, error)| error)?;
         } else {
             let has_all = matches!(query.columns, Columns::All);
-            let classes = |of: &AnyRecording| {
-                let plan = |class| match has_all && is_wanted(of, class) {
-                    true => ClassPlan::all(of, class),
+            let classes = |recording: &AnyRecording| {
+                let plan = |class| match has_all && is_wanted(recording, class) {
+                    true => ClassPlan::all(recording, class),
                     false => ClassPlan::default(),
                 };
-                (0..of.event_classes().len()).map(plan).collect()
+                (0..recording.event_classes().len()).map(plan).collect()
             };
             plan.classes = recordings.iter().map(classes).collect();
         }
@@ -116,7 +117,7 @@ impl RowPlan {
     /// The columns of a class that have what one field holds.
     pub(crate) fn of_fields(&self, recording: usize, class: usize) -> HashMap<FieldId, usize> {
         let columns = self.classes[recording][class].wanted.iter().enumerate();
-        let columns = columns.filter_map(|(position, of)| match &of.source {
+        let columns = columns.filter_map(|(position, column)| match &column.source {
             ColumnSource::Fields(picks) => match &picks[..] {
                 [pick] if *pick == Pick::from(pick.field) => Some((pick.field, position)),
                 _ => None,
@@ -129,13 +130,13 @@ impl RowPlan {
     /// Adds a column for a field of a class, and returns its position.
     pub(crate) fn add_field(
         &mut self,
-        (recording, of): (usize, &AnyRecording),
+        (recording, source): (usize, &AnyRecording),
         class: usize,
         field: FieldId,
     ) -> usize {
         let plan = &mut self.classes[recording][class];
         plan.wanted
-            .push(of_field(&of.event_classes()[class].schema, field));
+            .push(of_field(&source.event_classes()[class].schema, field));
         plan.wanted.len() - 1
     }
 
@@ -146,13 +147,13 @@ impl RowPlan {
         fields: impl Fn(usize, usize) -> Vec<FieldId>,
     ) -> Self {
         self.classes.resize_with(recordings.len(), Vec::new);
-        for (recording, of) in recordings.iter().enumerate() {
-            let classes = &mut self.classes[recording];
-            classes.resize_with(of.event_classes().len(), ClassPlan::default);
+        for (number, recording) in recordings.iter().enumerate() {
+            let classes = &mut self.classes[number];
+            classes.resize_with(recording.event_classes().len(), ClassPlan::default);
             for (class, plan) in classes.iter_mut().enumerate() {
                 plan.first_added = plan.wanted.len();
-                let schema = &of.event_classes()[class].schema;
-                for field in fields(recording, class) {
+                let schema = &recording.event_classes()[class].schema;
+                for field in fields(number, class) {
                     let mut wanted = of_field(schema, field);
                     wide_as_text(&mut wanted.column);
                     plan.wanted.push(wanted);
@@ -172,13 +173,13 @@ impl RowPlan {
     pub(crate) fn looks_at(
         &self,
         recording: usize,
-        of: &AnyRecording,
+        source: &AnyRecording,
         class: usize,
         field: FieldId,
     ) -> bool {
         let plan = &self.classes[recording][class];
         let fields = plan.fields.get_or_init(|| {
-            let schema = &of.event_classes()[class].schema;
+            let schema = &source.event_classes()[class].schema;
             batch::Columns::new(schema, &plan.wanted).fields()
         });
         fields.binary_search(&field).is_ok()
@@ -186,8 +187,8 @@ impl RowPlan {
 
     /// No columns, to which some may be [added](Self::add_field).
     pub(crate) fn without_columns(recordings: &[AnyRecording]) -> Self {
-        let classes = |of: &AnyRecording| {
-            let classes = of.event_classes().iter();
+        let classes = |recording: &AnyRecording| {
+            let classes = recording.event_classes().iter();
             classes.map(|_| ClassPlan::default()).collect()
         };
         Self {
@@ -204,7 +205,7 @@ impl RowPlan {
         columns: &HashSet<Arc<str>>,
         packet_fields: &[Arc<str>],
     ) -> Result<(), FilterError> {
-        let chosen = |of: &EventClass| filter.names_class(of);
+        let chosen = |class: &EventClass| filter.names_class(class);
         if !packet_fields.is_empty() {
             let names: Vec<_> = packet_fields
                 .iter()
@@ -216,24 +217,24 @@ impl RowPlan {
                 required: false,
             };
             let asked = |recording: usize, class: usize| {
-                let of: &AnyRecording = &recordings[recording];
-                chosen(&of.event_classes()[class]).then(|| vec![0])
+                let recording: &AnyRecording = &recordings[recording];
+                chosen(&recording.event_classes()[class]).then(|| vec![0])
             };
             self.add_named(recordings, &[wish], asked, false)
                 .map_err(|(_, error)| error)?;
         }
         self.classes.resize_with(recordings.len(), Vec::new);
-        for (of, plans) in recordings.iter().zip(&mut self.classes) {
-            plans.resize_with(of.event_classes().len(), ClassPlan::default);
-            for (class, plan) in of.event_classes().iter().zip(plans) {
+        for (recording, plans) in recordings.iter().zip(&mut self.classes) {
+            plans.resize_with(recording.event_classes().len(), ClassPlan::default);
+            for (class, plan) in recording.event_classes().iter().zip(plans) {
                 if !chosen(class) {
                     continue;
                 }
                 let all = all_columns(&class.schema);
-                let is_taken = |name: &str| all.iter().any(|of| *of.column.name == *name);
+                let is_taken = |name: &str| all.iter().any(|wanted| *wanted.column.name == *name);
                 let others: HashMap<usize, Vec<Source>> = plan.others.drain(..).collect();
                 let of_packets = std::mem::take(&mut plan.wanted);
-                let is_wanted = |of: &&WantedColumn| columns.contains(&of.column.name);
+                let is_wanted = |wanted: &&WantedColumn| columns.contains(&wanted.column.name);
                 plan.wanted = all.iter().filter(is_wanted).cloned().collect();
                 for (position, mut wanted) in of_packets.into_iter().enumerate() {
                     let name = packet_fields
@@ -263,12 +264,12 @@ impl RowPlan {
     ) -> Result<(), (usize, FilterError)> {
         let fields = Fields::new(recordings, wishes, &asked)?;
         let names = |wish: usize| wishes[wish].names.iter();
-        for (recording, of) in recordings.iter().enumerate() {
-            let classes = (0..of.event_classes().len()).map(|class| {
+        for (number, recording) in recordings.iter().enumerate() {
+            let classes = (0..recording.event_classes().len()).map(|class| {
                 let mut plan = ClassPlan::default();
-                let asked = asked(recording, class).unwrap_or_default();
+                let asked = asked(number, class).unwrap_or_default();
                 for (index, name) in asked.into_iter().flat_map(names).enumerate() {
-                    let columns = fields.columns((recording, of), class, index, own_types);
+                    let columns = fields.columns((number, recording), class, index, own_types);
                     let first = plan.wanted.len();
                     plan.positions.push(first..first + columns.len());
                     for (data_type, picks, others) in columns {
@@ -299,7 +300,11 @@ impl RowPlan {
     pub(crate) fn finish(&mut self) {
         if !self.is_mixed {
             for class in self.classes.iter_mut().flatten() {
-                class.schema = class.wanted.iter().map(|of| of.column.clone()).collect();
+                class.schema = class
+                    .wanted
+                    .iter()
+                    .map(|wanted| wanted.column.clone())
+                    .collect();
                 (0..class.wanted.len())
                     .for_each(|column| share(std::slice::from_mut(class), column));
             }
@@ -336,17 +341,19 @@ impl RowPlan {
                     source: ColumnSource::None,
                 })
                 .collect();
-            let place = |of: &WantedColumn| places[&of.column.name];
+            let place = |wanted: &WantedColumn| places[&wanted.column.name];
             for (column, _) in &mut class.others {
                 *column = place(&class.wanted[*column]);
             }
-            for of in class.wanted.drain(..) {
-                let to = &mut wanted[place(&of)];
+            for column in class.wanted.drain(..) {
+                let to = &mut wanted[place(&column)];
                 // What is a compound in one class and something else in another has no value of both.
-                let is_compound =
-                    matches!(of.column.data_type, DataType::List(_) | DataType::Struct(_));
-                if !is_compound || to.column.data_type == of.column.data_type {
-                    to.source = of.source;
+                let is_compound = matches!(
+                    column.column.data_type,
+                    DataType::List(_) | DataType::Struct(_)
+                );
+                if !is_compound || to.column.data_type == column.column.data_type {
+                    to.source = column.source;
                 }
             }
             class.wanted = wanted;
@@ -363,7 +370,7 @@ impl RowPlan {
 fn share(classes: &mut [ClassPlan], column: usize) {
     let sources = |class: &ClassPlan| {
         let is_elsewhere = class.wanted[column].source == ColumnSource::None;
-        let mut others = class.others.iter().filter(|of| of.0 == column);
+        let mut others = class.others.iter().filter(|other| other.0 == column);
         let sources = others
             .next()
             .filter(|_| is_elsewhere && others.next().is_none())?;
@@ -379,7 +386,7 @@ fn share(classes: &mut [ClassPlan], column: usize) {
     {
         for class in classes {
             class.wanted[column].source = ColumnSource::Shared;
-            class.others.retain(|of| of.0 != column);
+            class.others.retain(|other| other.0 != column);
             class.shared.push((column, first.clone()));
         }
     }
@@ -410,9 +417,9 @@ fn of_field(schema: &Schema, field: FieldId) -> WantedColumn {
 }
 
 impl ClassPlan {
-    fn all(of: &AnyRecording, class: usize) -> Self {
+    fn all(recording: &AnyRecording, class: usize) -> Self {
         Self {
-            wanted: all_columns(&of.event_classes()[class].schema),
+            wanted: all_columns(&recording.event_classes()[class].schema),
             ..Self::default()
         }
     }

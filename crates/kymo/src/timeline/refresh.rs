@@ -51,10 +51,10 @@ impl Changes {
     pub fn places(&self) -> Places {
         let mut places = Places::at_end();
         for (recording, refreshed) in self.recordings.iter().enumerate() {
-            for of in &refreshed.changes {
-                if let Change::Appended { from } | Change::Replaced { from } = of.change {
-                    let place = places.get(recording, of.stream).min(from);
-                    places.set(recording, of.stream, place);
+            for changed in &refreshed.changes {
+                if let Change::Appended { from } | Change::Replaced { from } = changed.change {
+                    let place = places.get(recording, changed.stream).min(from);
+                    places.set(recording, changed.stream, place);
                 }
             }
         }
@@ -106,53 +106,60 @@ impl Timeline {
             appeared = open::appeared(paths, options, recordings);
         }
         let mut changes = Changes::default();
-        for (position, of) in recordings.iter_mut().enumerate() {
-            let parts = appeared.directories.iter().any(|(of, _)| *of == position);
-            let refreshed = match of {
+        for (position, recording) in recordings.iter_mut().enumerate() {
+            let parts = appeared
+                .directories
+                .iter()
+                .any(|(parent, _)| *parent == position);
+            let refreshed = match recording {
                 AnyRecording::Ctf(_) | AnyRecording::Symbolized(_) if parts => {
                     let (own, others) = std::mem::take(&mut appeared.directories)
                         .into_iter()
-                        .partition(|(of, _)| *of == position);
+                        .partition(|(parent, _)| *parent == position);
                     appeared.directories = others;
                     let own: Vec<(usize, _)> = own;
                     let own = own.into_iter().map(|(_, part)| part).collect();
-                    match of {
-                        AnyRecording::Symbolized(of) => of.refresh_with(own),
+                    match recording {
+                        AnyRecording::Symbolized(trace) => trace.refresh_with(own),
                         AnyRecording::Ctf(trace) => trace.refresh_with(own),
-                        of => of.refresh(),
+                        other => other.refresh(),
                     }
                 }
-                of => of.refresh(),
+                other => other.refresh(),
             };
             changes.recordings.push(refreshed.unwrap_or_else(|error| {
                 changes.errors.push(error);
                 Refreshed::default()
             }));
         }
-        for (mut of, input) in appeared.recordings {
+        for (mut recording, input) in appeared.recordings {
             let drifts = self.watched.as_ref().map(|watched| &watched.drifts);
             if let Some(Some(drift)) = drifts.and_then(|drifts| drifts.get(input)).copied()
-                && let Err(error) = of.correct_drift(drift)
+                && let Err(error) = recording.correct_drift(drift)
             {
-                changes.errors.push(RefreshError::new(of.path(), &error));
+                changes
+                    .errors
+                    .push(RefreshError::new(recording.path(), &error));
                 continue;
             }
             let shifts = self.watched.as_ref().map(|watched| &watched.shifts);
             let shift = shifts.and_then(|shifts| shifts.get(input)).copied();
-            if let Err(error) = of.shift(shift.unwrap_or_default()) {
-                changes.errors.push(RefreshError::new(of.path(), &error));
+            if let Err(error) = recording.shift(shift.unwrap_or_default()) {
+                changes
+                    .errors
+                    .push(RefreshError::new(recording.path(), &error));
                 continue;
             }
             let mut refreshed = Refreshed {
                 has_other_classes: true,
                 ..Refreshed::default()
             };
-            for stream in 0..of.streams().len() {
+            for stream in 0..recording.streams().len() {
                 let from = RowPlace::default();
                 refreshed.push(stream, Change::Appended { from });
             }
             changes.recordings.push(refreshed);
-            recordings.push(of);
+            recordings.push(recording);
         }
         Ok(changes)
     }

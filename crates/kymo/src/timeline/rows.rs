@@ -205,8 +205,14 @@ impl<'a> Sink for Gatherer<'a> {
         Filler::new(self.plan)
     }
 
-    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
-        self.plan.looks_at(recording, of, class, field)
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
+        self.plan.looks_at(recording, source, class, field)
     }
 
     fn message(

@@ -61,24 +61,24 @@ impl Timeline {
         threads: usize,
         take: impl FnMut(Slice<'_>) -> ControlFlow<()>,
     ) -> u64 {
-        let of = &self.recordings[recording];
-        let classes = 0..of.event_classes().len();
-        let roles: Vec<_> = classes.map(|class| of.roles(class).slice).collect();
+        let source = &self.recordings[recording];
+        let classes = 0..source.event_classes().len();
+        let roles: Vec<_> = classes.map(|class| source.roles(class).slice).collect();
         if roles.iter().all(|role| *role == SliceRole::Instant) {
             return 0;
         }
         let mut pairing = Pairing {
             recording: recording as u32,
-            classes: of.event_classes(),
+            classes: source.event_classes(),
             roles,
-            finder: TrackFinder::new(of),
+            finder: TrackFinder::new(source),
             entries: Vec::new(),
             open: OpenSlices::new(MOST_OPEN, MOST_OPEN),
             dropped: 0,
             take,
             is_done: false,
         };
-        let one = std::slice::from_ref(of);
+        let one = std::slice::from_ref(source);
         let plan = TrackPlan::of_rules(one, RowPlan::without_columns(one), true);
         let within = Within {
             window: Window::ALL,
@@ -155,7 +155,8 @@ impl<F: FnMut(Slice<'_>) -> ControlFlow<()>> TakeRows for Pairing<'_, F> {
         for (row, id) in run.with_ids() {
             let class = row.message.class;
             let role = self.roles[class];
-            let (Some(time), Some(of)) = (row.message.time, &plan.classes(0)[class]) else {
+            let (Some(time), Some(class_tracks)) = (row.message.time, &plan.classes(0)[class])
+            else {
                 continue;
             };
             if role == SliceRole::Instant {
@@ -163,7 +164,7 @@ impl<F: FnMut(Slice<'_>) -> ControlFlow<()>> TakeRows for Pairing<'_, F> {
             }
             self.entries.clear();
             self.finder
-                .find(stream, class, of, row.values, &mut self.entries);
+                .find(stream, class, class_tracks, row.values, &mut self.entries);
             let Some(&TrackEntry::Row(track)) = self.entries.last() else {
                 continue;
             };
@@ -171,9 +172,9 @@ impl<F: FnMut(Slice<'_>) -> ControlFlow<()>> TakeRows for Pairing<'_, F> {
                 id,
                 class,
                 begin: time,
-                name: of.name.map(|name| text_of(row.values.get(name))),
+                name: class_tracks.name.map(|name| text_of(row.values.get(name))),
             };
-            if let Some(duration) = of.duration {
+            if let Some(duration) = class_tracks.duration {
                 let duration = duration_of(row.values.get(duration));
                 let end = time.as_nanos().saturating_add_unsigned(duration);
                 self.hand_over(track, begun(), Some(Timestamp::from_nanos(end)));
@@ -209,8 +210,8 @@ mod tests {
             {"ph":"B","name":"open","pid":1,"tid":2,"ts":6}
         ]"#;
         let path = Path::new("x.json");
-        let of = kymo_perfetto::Recording::from_bytes(path, text.as_bytes()).unwrap();
-        let timeline = Timeline::new(vec![AnyRecording::Perfetto(of)]);
+        let recording = kymo_perfetto::Recording::from_bytes(path, text.as_bytes()).unwrap();
+        let timeline = Timeline::new(vec![AnyRecording::Perfetto(recording)]);
         let mut slices = Vec::new();
         let dropped = timeline.for_each_slice(0, 2, |slice| {
             let end = slice.end.map(Timestamp::as_nanos);

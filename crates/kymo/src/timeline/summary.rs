@@ -46,7 +46,7 @@ pub struct Summary {
 impl Summary {
     /// Whether all is counted, and nothing guessed.
     pub fn is_exact(&self) -> bool {
-        self.tracks.iter().all(|of| !of.is_estimate)
+        self.tracks.iter().all(|track| !track.is_estimate)
     }
 
     /// Adds the bins of a track at its recording's own times, if there are any.
@@ -67,7 +67,7 @@ impl Summary {
     }
 
     fn sort(&mut self) {
-        let key = |of: &TrackSummary| (of.recording, of.track.path.clone());
+        let key = |track: &TrackSummary| (track.recording, track.track.path.clone());
         self.tracks.sort_by_cached_key(key);
     }
 }
@@ -141,19 +141,19 @@ pub(super) fn is_wanted(
     tracks.is_none_or(|tracks| {
         tracks
             .iter()
-            .any(|(of, wanted)| *of == recording && wanted == path)
+            .any(|(asked, wanted)| *asked == recording && wanted == path)
     })
 }
 
 /// The first chunks of streams that are wanted: of a recording of series, streams without a wanted track are left out.
 fn unwanted_streams(
-    of: &AnyRecording,
+    source: &AnyRecording,
     recording: usize,
     tracks: Option<&[(usize, TrackPath)]>,
 ) -> Vec<usize> {
-    let is_wanted = |class: usize| match of.track_rule(class) {
+    let is_wanted = |class: usize| match source.track_rule(class) {
         TrackRule::Series { first, values } => {
-            let own = of.tracks().get(first..first + values.len());
+            let own = source.tracks().get(first..first + values.len());
             own.is_none_or(|own| {
                 own.iter()
                     .any(|track| is_wanted(tracks, recording, &track.path))
@@ -161,14 +161,14 @@ fn unwanted_streams(
         }
         _ => true,
     };
-    let classes = of.event_classes();
+    let classes = source.event_classes();
     let is_unwanted = |stream: &StreamInfo| {
         let mut own = (0..classes.len()).filter(|&at| classes[at].stream_class == stream.class);
         !own.any(is_wanted)
     };
     match tracks {
         None => Vec::new(),
-        Some(_) => (of.streams().iter().map(is_unwanted))
+        Some(_) => (source.streams().iter().map(is_unwanted))
             .map(|is_unwanted| if is_unwanted { usize::MAX } else { 0 })
             .collect(),
     }
@@ -216,7 +216,8 @@ impl Timeline {
             return all.collect();
         };
         let asked = tracks.iter().map(|(recording, _)| *recording);
-        let mut recordings: Vec<usize> = asked.filter(|of| all.contains(of)).collect();
+        let mut recordings: Vec<usize> =
+            asked.filter(|recording| all.contains(recording)).collect();
         recordings.sort_unstable();
         recordings.dedup();
         recordings
@@ -264,8 +265,8 @@ impl Timeline {
         tracks: Option<&[(usize, TrackPath)]>,
         summary: &mut Summary,
     ) {
-        let of = &self.recordings()[grid.recording];
-        let mut contributions = Contributions::new(of);
+        let recording = &self.recordings()[grid.recording];
+        let mut contributions = Contributions::new(recording);
         let mut counter = Counter {
             grid: &grid.spans,
             tracks: Vec::new(),
@@ -277,9 +278,9 @@ impl Timeline {
         };
         let within = Within {
             window: grid.window(begin, grid.spans.end()),
-            first_chunks: unwanted_streams(of, grid.recording, tracks),
+            first_chunks: unwanted_streams(recording, grid.recording, tracks),
         };
-        run(of, &mut contributions, &within, &mut counter);
+        run(recording, &mut contributions, &within, &mut counter);
         summary.untimed += contributions.untimed;
         for (track, bins) in counter.tracks {
             if is_wanted(tracks, grid.recording, &track.path) {

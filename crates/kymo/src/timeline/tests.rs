@@ -20,10 +20,10 @@ fn open(name: &str) -> Timeline {
 /// Time, class and place of every event, merged by time.
 fn events(timeline: &Timeline) -> Vec<(Option<i64>, u32)> {
     let mut events = Vec::new();
-    for of in timeline.recordings() {
-        for stream in 0..of.streams().len() {
-            for chunk in of.chunks(stream) {
-                let mut cursor = of.cursor(&chunk);
+    for recording in timeline.recordings() {
+        for stream in 0..recording.streams().len() {
+            for chunk in recording.chunks(stream) {
+                let mut cursor = recording.cursor(&chunk);
                 while let Ok(Some(event)) = cursor.next_event() {
                     let time = event.timestamp().map(Timestamp::as_nanos);
                     events.push((time, event.class_index() as u32));
@@ -122,7 +122,7 @@ fn named_columns_have_the_values_of_the_events() {
     let schema: Vec<_> = mixed[0]
         .schema()
         .iter()
-        .map(|of| of.name.to_string())
+        .map(|column| column.name.to_string())
         .collect();
     let mut sorted = names.map(str::to_string).to_vec();
     sorted.sort();
@@ -173,7 +173,7 @@ fn all_columns_have_every_field() {
     let mut rows_of: BTreeMap<u32, usize> = BTreeMap::new();
     for batch in rows(&timeline, &query) {
         let class = batch.classes()[0];
-        assert!(batch.classes().iter().all(|&of| of == class));
+        assert!(batch.classes().iter().all(|&other| other == class));
         *rows_of.entry(class).or_default() += batch.len();
         let event = &timeline.recordings()[0].event_classes()[class as usize];
         let payload = event.schema.root(kymo_model::Scope::Payload).unwrap();
@@ -256,11 +256,15 @@ fn summaries_count_every_row() {
         let inside = inside.iter();
         let inside = inside.filter(|&&time| grid.position(time - zero).is_some());
         let counted = |bins: &[(u64, Bin)]| bins.iter().map(|(_, bin)| bin.count).sum::<u64>();
-        let total: u64 = summary.tracks.iter().map(|of| counted(&of.bins)).sum();
+        let total: u64 = summary
+            .tracks
+            .iter()
+            .map(|track| counted(&track.bins))
+            .sum();
         assert_eq!(total, inside.count() as u64);
         let bins = summary.tracks.iter();
         for (first, (position, bin)) in
-            bins.flat_map(|of| of.bins.iter().map(|bin| (of.begin, bin)))
+            bins.flat_map(|track| track.bins.iter().map(|bin| (track.begin, bin)))
         {
             assert!(*position < 2 * width as u64);
             assert_eq!(first, grid.begin() + zero);
@@ -296,11 +300,11 @@ fn open_data(place: &str) -> Timeline {
 /// What happened on all of time, by the names of tracks.
 fn all_of(timeline: &Timeline) -> BTreeMap<String, (kymo_model::EntryKind, Bin)> {
     let summary = timeline.summary_of_rows(Window::ALL, None, 1);
-    let tracks = summary.tracks.into_iter().map(|of| {
-        let mut bins = of.bins.into_iter().map(|(_, bin)| bin);
+    let tracks = summary.tracks.into_iter().map(|track| {
+        let mut bins = track.bins.into_iter().map(|(_, bin)| bin);
         let mut all = bins.next().unwrap();
         bins.for_each(|bin| all.add(&bin));
-        (of.track.path.to_string(), (of.track.kind, all))
+        (track.track.path.to_string(), (track.track.kind, all))
     });
     tracks.collect()
 }
@@ -340,11 +344,11 @@ fn logs_have_their_tracks() {
 #[test]
 fn sources_of_archives_are_series() {
     let timeline = open_data("kymo-rrd/tests/data/SYN-arm-fpa/tiny.rrd");
-    let of = &timeline.recordings()[0];
+    let recording = &timeline.recordings()[0];
     let found = all_of(&timeline);
-    assert_eq!(found.len(), of.tracks().len(), "{found:?}");
+    assert_eq!(found.len(), recording.tracks().len(), "{found:?}");
     let mut known = 0;
-    for (archive, class) in of.event_classes().iter().enumerate() {
+    for (archive, class) in recording.event_classes().iter().enumerate() {
         for source in class
             .schema
             .fields()
@@ -367,14 +371,17 @@ fn sources_of_archives_are_series() {
             assert_eq!(*kind, kymo_model::EntryKind::Sample);
             assert_eq!(bin.count, rows, "unknown ones are rows, too");
             assert_eq!(
-                bin.values.as_ref().map_or(0, |of| of.count),
+                bin.values.as_ref().map_or(0, |values| values.count),
                 values.len() as u64
             );
-            if let Some(of) = &bin.values {
-                let (min, max) = (values.iter().copied().fold(f64::MAX, f64::min), of.max);
-                assert_eq!(of.min, min);
+            if let Some(known_values) = &bin.values {
+                let (min, max) = (
+                    values.iter().copied().fold(f64::MAX, f64::min),
+                    known_values.max,
+                );
+                assert_eq!(known_values.min, min);
                 assert!(values.contains(&max) && values.iter().all(|value| *value <= max));
-                assert_eq!(of.last, values[values.len() - 1]);
+                assert_eq!(known_values.last, values[values.len() - 1]);
             }
             known += values.len();
         }
@@ -455,7 +462,7 @@ fn write_stream(directory: &std::path::Path, stream: usize, packets: &[Packet]) 
     let mut lost = 0;
     let packets = packets.iter();
     let bytes: Vec<u8> = packets
-        .flat_map(|of| packet(stream as u32, of, &mut lost))
+        .flat_map(|chunk| packet(stream as u32, chunk, &mut lost))
         .collect();
     std::fs::write(directory.join(format!("stream_{stream}")), bytes).unwrap();
 }
@@ -580,9 +587,9 @@ proptest::proptest! {
         }
         let json = Json::with_times(Times::default(), WallOptions::default());
         let shown = timeline.text(&query, json).unwrap().filter_map(|row| row.message);
-        let shown = shown.filter(|of| of.kind == MessageKind::Event);
+        let shown = shown.filter(|message| message.kind == MessageKind::Event);
         let shown: Vec<_> = shown
-            .map(|of| (of.recording, of.stream, of.chunk, of.class, of.time, of.ticks))
+            .map(|message| (message.recording, message.stream, message.chunk, message.class, message.time, message.ticks))
             .collect();
         let rows = heads(&timeline, &query);
         let merged: Vec<_> = rows
@@ -653,13 +660,13 @@ fn only_what_was_added_is_read_and_rows_keep_their_identity() {
     assert_eq!(added.len(), 6);
     check_backwards(&timeline, &query, &[1, 4, 100]);
     known.extend(added);
-    let id = |of: &(RowHead, Vec<String>)| {
+    let id = |row: &(RowHead, Vec<String>)| {
         let RowId {
             recording,
             stream,
             chunk,
             number,
-        } = of.0.id;
+        } = row.0.id;
         (recording, stream, chunk, number)
     };
     known.sort_by_key(id);
@@ -688,11 +695,11 @@ fn text_is_what_is_printed() {
         }
     }
     fn check<A: crate::show::Sink + Send + 'static>(timeline: &Timeline, make: impl Fn() -> A) {
-        let of = timeline.recordings();
+        let recordings = timeline.recordings();
         let mut printed = Printed(Vec::new(), Vec::new());
         let everything = &pipeline::Everything;
         let options = pipeline::Options::default();
-        pipeline::run(of, everything, &options, &mut make(), &mut printed).unwrap();
+        pipeline::run(recordings, everything, &options, &mut make(), &mut printed).unwrap();
         let rows: Vec<Text> = timeline.text(&Query::default(), make()).unwrap().collect();
         let text = rows.iter().flat_map(|row| row.text.iter().copied());
         let warnings = rows.iter().flat_map(|row| row.warnings.iter().copied());
@@ -761,10 +768,10 @@ impl<P: pipeline::Predicate> pipeline::Predicate for OneByOnePredicate<P> {
     fn chunk(
         &mut self,
         recording: usize,
-        of: &AnyRecording,
+        source: &AnyRecording,
         chunk: &kymo_model::Chunk,
     ) -> Result<(), kymo_model::Fault> {
-        self.0.chunk(recording, of, chunk)
+        self.0.chunk(recording, source, chunk)
     }
 
     fn wants<E: Event>(&mut self, event: &E) -> Result<bool, kymo_model::Fault> {
@@ -796,12 +803,19 @@ fn rows_and_faults(
         }
         ControlFlow::Continue(())
     };
-    let (of, plan, options) = (&timeline.recordings, &bound.plan, &bound.options);
+    let (recordings, plan, options) = (&timeline.recordings, &bound.plan, &bound.options);
     let filter = &bound.filter;
     match in_blocks {
-        true => rows::run_plan(of, &filter, plan, options, bound.batch_rows, &mut take),
+        true => rows::run_plan(
+            recordings,
+            &filter,
+            plan,
+            options,
+            bound.batch_rows,
+            &mut take,
+        ),
         false => rows::run_plan(
-            of,
+            recordings,
             &OneByOne(filter),
             plan,
             options,
@@ -858,18 +872,18 @@ fn blocks_have_the_rows_that_come_one_by_one() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/lttng-small");
     let mut files = vec![path.clone()];
     let mut streams = Vec::new();
-    while let Some(of) = files.pop() {
-        if of.is_dir() {
+    while let Some(file) = files.pop() {
+        if file.is_dir() {
             files.extend(
-                std::fs::read_dir(of)
+                std::fs::read_dir(file)
                     .unwrap()
                     .map(|entry| entry.unwrap().path()),
             );
-        } else if of.parent().unwrap().file_name() != Some("index".as_ref()) {
-            let copy = directory.path().join(of.strip_prefix(&path).unwrap());
+        } else if file.parent().unwrap().file_name() != Some("index".as_ref()) {
+            let copy = directory.path().join(file.strip_prefix(&path).unwrap());
             std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
-            std::fs::copy(&of, &copy).unwrap();
-            if of.file_name() != Some("metadata".as_ref()) {
+            std::fs::copy(&file, &copy).unwrap();
+            if file.file_name() != Some("metadata".as_ref()) {
                 streams.push(copy);
             }
         }
@@ -909,7 +923,7 @@ fn chosen_columns_are_those_of_the_chosen_classes() {
         packet_fields: [Arc::from("cpu_id")].into(),
     };
     let schema = timeline.schema(&query).unwrap();
-    let names: Vec<&str> = schema.iter().map(|of| &*of.name).collect();
+    let names: Vec<&str> = schema.iter().map(|column| &*column.name).collect();
     // `demo:sched` has no `u8`.
     let of_schema = ["next_comm", "next_tid", "cpu_id"];
     assert_eq!(names, of_schema);
@@ -918,13 +932,16 @@ fn chosen_columns_are_those_of_the_chosen_classes() {
     let values = |query: &Query| -> Vec<String> {
         let batches = rows(&timeline, query);
         // Columns are in the order in which classes have them.
-        let value =
-            |batch: &Batch, name, row| batch.column(name).map(|of| format!("{:?}", of.value(row)));
-        let of = |batch: &Batch| {
+        let value = |batch: &Batch, name, row| {
+            batch
+                .column(name)
+                .map(|column| format!("{:?}", column.value(row)))
+        };
+        let rows_of = |batch: &Batch| {
             let rows = (0..batch.len()).map(|row| of_schema.map(|name| value(batch, name, row)));
             rows.map(|values| format!("{values:?}")).collect::<Vec<_>>()
         };
-        batches.iter().flat_map(of).collect()
+        batches.iter().flat_map(rows_of).collect()
     };
     let found = values(&query);
     assert_eq!(found.len(), 600);
@@ -943,12 +960,12 @@ fn rows_between_places_are_all_rows_in_parts() {
     };
     let ids = |query: &Query| -> std::collections::BTreeSet<RowId> {
         let batches = rows(&timeline, query);
-        let of = |batch: &Batch| {
+        let rows_of = |batch: &Batch| {
             (0..batch.len())
                 .map(|row| batch.id(row))
                 .collect::<Vec<_>>()
         };
-        batches.iter().flat_map(of).collect()
+        batches.iter().flat_map(rows_of).collect()
     };
     let mut query = Query::default();
     let all = ids(&query);

@@ -185,11 +185,11 @@ impl<A: Sink> Sink for Splitter<'_, A> {
 
     fn begin(
         &mut self,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         _write: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let shared = self.shared;
-        self.inner.begin(of, &mut |bytes| {
+        self.inner.begin(recordings, &mut |bytes| {
             shared.borrow_mut().text.text.extend_from_slice(bytes);
             Ok(())
         })?;
@@ -200,12 +200,12 @@ impl<A: Sink> Sink for Splitter<'_, A> {
     fn message(
         &mut self,
         message: &Message,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) {
-        self.inner.message(message, of, text, out, warnings);
+        self.inner.message(message, recordings, text, out, warnings);
         let mut shared = self.shared.borrow_mut();
         shared.text.text.extend_from_slice(out.as_bytes());
         shared.text.warnings.append(warnings);

@@ -102,9 +102,9 @@ impl<'t> RowTracks<'t> {
         let (id, class) = (batch.id(row), batch.classes()[row] as usize);
         let (recording, stream) = (id.recording as usize, id.stream as usize);
         self.entries.clear();
-        if let Some(of) = &self.plan.classes(recording)[class] {
+        if let Some(class_tracks) = &self.plan.classes(recording)[class] {
             let values = Values::new(batch.columns(), row);
-            self.finders[recording].find(stream, class, of, values, &mut self.entries);
+            self.finders[recording].find(stream, class, class_tracks, values, &mut self.entries);
         }
         &self.entries
     }
@@ -126,7 +126,7 @@ struct ClassRule {
 /// Finds the tracks of a recording's rows, and numbers them as they are met.
 #[derive(Debug)]
 pub(super) struct TrackFinder<'r> {
-    of: &'r AnyRecording,
+    recording: &'r AnyRecording,
     rules: Vec<ClassRule>,
     table: TrackTable,
     /// By number in the table, and by position in the recording, the number of a track.
@@ -138,22 +138,22 @@ pub(super) struct TrackFinder<'r> {
 }
 
 impl<'r> TrackFinder<'r> {
-    pub(super) fn new(of: &'r AnyRecording) -> Self {
-        let classes = of.event_classes().iter().enumerate();
+    pub(super) fn new(recording: &'r AnyRecording) -> Self {
+        let classes = recording.event_classes().iter().enumerate();
         let rules = classes.map(|(class, info)| {
-            let Roles { counters, .. } = of.roles(class);
+            let Roles { counters, .. } = recording.roles(class);
             let counters = counters.iter().map(|&field| info.schema.path(field));
             ClassRule {
-                rule: of.track_rule(class),
+                rule: recording.track_rule(class),
                 counters: counters.collect(),
             }
         });
         Self {
-            of,
+            recording,
             rules: rules.collect(),
-            table: TrackTable::new(std::slice::from_ref(of)),
+            table: TrackTable::new(std::slice::from_ref(recording)),
             numbers: Vec::new(),
-            positions: vec![None; of.tracks().len()],
+            positions: vec![None; recording.tracks().len()],
             by_path: HashMap::default(),
             tracks: Vec::new(),
             most_tracks: MOST_TRACKS,
@@ -167,13 +167,14 @@ impl<'r> TrackFinder<'r> {
 
     /// Whether each track has rows of one stream only.
     pub(super) fn is_by_stream(&self) -> bool {
-        let is_stream = |of: &ClassRule| of.rule == TrackRule::Stream;
-        self.of.streams().len() == 1 || self.rules.iter().all(is_stream)
+        let is_stream = |class: &ClassRule| class.rule == TrackRule::Stream;
+        self.recording.streams().len() == 1 || self.rules.iter().all(is_stream)
     }
 
     /// Whether rows are on the tracks of their streams, and no more than there.
     pub(super) fn is_plain(&self) -> bool {
-        let is_plain = |of: &ClassRule| of.rule == TrackRule::Stream && of.counters.is_empty();
+        let is_plain =
+            |class: &ClassRule| class.rule == TrackRule::Stream && class.counters.is_empty();
         self.rules.iter().all(is_plain)
     }
 
@@ -225,7 +226,7 @@ impl<'r> TrackFinder<'r> {
     /// The number of a track that the recording knows from its metadata.
     fn at(&mut self, position: usize) -> Option<u32> {
         let known = *self.positions.get(position)?;
-        let number = known.unwrap_or_else(|| self.add(self.of.tracks()[position].clone()));
+        let number = known.unwrap_or_else(|| self.add(self.recording.tracks()[position].clone()));
         self.positions[position] = Some(number);
         Some(number)
     }
@@ -237,12 +238,12 @@ impl<'r> TrackFinder<'r> {
 
     /// The track of a row that is not one of those from the metadata.
     fn of_fields(&mut self, stream: usize, source: &TrackSource, values: Values<'_>) -> u32 {
-        let of = self.of;
-        let kind = of.entry_kind(stream);
+        let recording = self.recording;
+        let kind = recording.entry_kind(stream);
         let mut table = self.table.of_stream(0, stream);
         let (TrackSource::Own(fields) | TrackSource::Fields(fields)) = source else {
             let key = table.number(source, values);
-            return self.numbered(key, kind, |_| stream_track(of, stream));
+            return self.numbered(key, kind, |_| stream_track(recording, stream));
         };
         let key = table.within(&fields[..1], values);
         self.numbered(key, kind, |this| {
@@ -276,7 +277,7 @@ impl<'r> TrackFinder<'r> {
             _ => None,
         };
         let known = known.and_then(|position| self.at(position));
-        known.unwrap_or_else(|| self.add(other(self.of.entry_kind(stream))))
+        known.unwrap_or_else(|| self.add(other(self.recording.entry_kind(stream))))
     }
 
     /// Appends what a row is on which tracks: first the values of its series.
@@ -284,12 +285,12 @@ impl<'r> TrackFinder<'r> {
         &mut self,
         stream: usize,
         class: usize,
-        of: &ClassTracks,
+        class_tracks: &ClassTracks,
         values: Values<'_>,
         entries: &mut Vec<TrackEntry>,
     ) {
         let (columns, row) = values.columns();
-        let series = of.series.iter().filter_map(|&at| columns.get(at));
+        let series = class_tracks.series.iter().filter_map(|&at| columns.get(at));
         if let TrackRule::Series { first, .. } = self.rules[class].rule {
             for (position, column) in (first..).zip(series) {
                 if let Some(track) = self.at(position) {
@@ -298,8 +299,8 @@ impl<'r> TrackFinder<'r> {
             }
             return;
         }
-        let track = self.own(stream, class, &of.track, values);
-        let has_counters = !of.series.is_empty();
+        let track = self.own(stream, class, &class_tracks.track, values);
+        let has_counters = !class_tracks.series.is_empty();
         for (counter, column) in series.enumerate() {
             let (items, range) = match &column.data {
                 ColumnData::List { offsets, items } => {
@@ -354,12 +355,12 @@ fn other(kind: EntryKind) -> Track {
 }
 
 /// The track of a stream.
-pub(super) fn stream_track(of: &AnyRecording, stream: usize) -> Track {
-    let info = &of.streams()[stream];
+pub(super) fn stream_track(recording: &AnyRecording, stream: usize) -> Track {
+    let info = &recording.streams()[stream];
     let part = TrackPart::Stream {
         class: info.class,
         id: info.id.unwrap_or(stream as u64),
     };
     let path = TrackPath::new([part]);
-    Track::new(path, Arc::clone(&info.name), of.entry_kind(stream))
+    Track::new(path, Arc::clone(&info.name), recording.entry_kind(stream))
 }

@@ -175,14 +175,14 @@ mod tests {
             for (number, (begins, place)) in steps.into_iter().enumerate() {
                 let track = if place == 2 { OTHERS } else { place };
                 let kept = model.iter().flatten().filter(|(_, is_kept)| *is_kept).count();
-                let of = &mut model[place as usize];
+                let on_track = &mut model[place as usize];
                 if begins {
-                    let is_within = of.last().is_some_and(|(_, is_kept)| !is_kept);
-                    let is_kept = !is_within && kept < most && of.len() < most_on_track;
-                    of.push((number, is_kept));
+                    let is_within = on_track.last().is_some_and(|(_, is_kept)| !is_kept);
+                    let is_kept = !is_within && kept < most && on_track.len() < most_on_track;
+                    on_track.push((number, is_kept));
                     prop_assert_eq!(slices.begin(track, number), is_kept);
                 } else {
-                    let expected = match of.pop() {
+                    let expected = match on_track.pop() {
                         None => Ended::Nothing,
                         Some((_, false)) => Ended::Dropped,
                         Some((began, true)) => Ended::Slice(began),
@@ -191,8 +191,8 @@ mod tests {
                 }
                 let mut all = slices.iter();
                 let is_same = all.all(|(track, open, dropped)| {
-                    let of = &model[if track == OTHERS { 2 } else { track as usize }];
-                    of.len() as u64 == open.len() as u64 + dropped
+                    let expected = &model[if track == OTHERS { 2 } else { track as usize }];
+                    expected.len() as u64 == open.len() as u64 + dropped
                 });
                 prop_assert!(is_same);
             }

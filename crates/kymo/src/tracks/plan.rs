@@ -221,15 +221,15 @@ impl TrackPlan {
             rows,
             classes: Vec::with_capacity(recordings.len()),
         };
-        for (recording, of) in recordings.iter().enumerate() {
-            let classes = 0..of.event_classes().len();
+        for (number, recording) in recordings.iter().enumerate() {
+            let classes = 0..recording.event_classes().len();
             let classes = classes.map(|class| {
-                let asked = asked(recording, class)?;
+                let asked = asked(number, class)?;
                 let own = match query.without_own {
                     true => None,
-                    false => own_track(of, class),
+                    false => own_track(recording, class),
                 };
-                Some(plan.bind((recording, of), class, &asked, &wishes, own))
+                Some(plan.bind((number, recording), class, &asked, &wishes, own))
             });
             let classes = classes.collect();
             plan.classes.push(classes);
@@ -246,11 +246,11 @@ impl TrackPlan {
             classes: Vec::with_capacity(recordings.len()),
         };
         let wishes = Wishes::new(&TrackQuery::default());
-        for (recording, of) in recordings.iter().enumerate() {
-            let classes = 0..of.event_classes().len();
+        for (number, recording) in recordings.iter().enumerate() {
+            let classes = 0..recording.event_classes().len();
             let classes = classes.map(|class| {
-                let roles = of.roles(class);
-                let rule = of.track_rule(class);
+                let roles = recording.roles(class);
+                let rule = recording.track_rule(class);
                 let own = match &rule {
                     TrackRule::Position(field) => Some(vec![*field]),
                     TrackRule::Field { key, name } => {
@@ -265,12 +265,12 @@ impl TrackPlan {
                     },
                     name: roles.name.filter(|_| with_names),
                     series: match &rule {
-                        TrackRule::Series { values, .. } => series(of, class, values),
+                        TrackRule::Series { values, .. } => series(recording, class, values),
                         _ => roles.counters,
                     },
                     ..ClassQuery::default()
                 };
-                Some(plan.bind((recording, of), class, &asked, &wishes, own))
+                Some(plan.bind((number, recording), class, &asked, &wishes, own))
             });
             let classes = classes.collect();
             plan.classes.push(classes);
@@ -281,7 +281,7 @@ impl TrackPlan {
 
     fn bind(
         &mut self,
-        (recording, of): (usize, &AnyRecording),
+        (recording, source): (usize, &AnyRecording),
         class: usize,
         asked: &ClassQuery,
         wishes: &Wishes<'_>,
@@ -316,7 +316,7 @@ impl TrackPlan {
         let mut known = rows.of_fields(recording, class);
         let mut add = |field| {
             let known = known.entry(field);
-            *known.or_insert_with(|| rows.add_field((recording, of), class, field))
+            *known.or_insert_with(|| rows.add_field((recording, source), class, field))
         };
         let duration = asked.duration.map(&mut add);
         let name = asked.name.map(&mut add);
@@ -351,8 +351,8 @@ impl TrackPlan {
 }
 
 /// Fields that are series: the optional ones, or those with the values themselves.
-fn series(of: &AnyRecording, class: usize, values: &[FieldId]) -> Vec<FieldId> {
-    let schema = &of.event_classes()[class].schema;
+fn series(recording: &AnyRecording, class: usize, values: &[FieldId]) -> Vec<FieldId> {
+    let schema = &recording.event_classes()[class].schema;
     let outer = |&field: &FieldId| match schema.field(field).parent {
         Some(parent) if schema.field(parent).name.is_some() => parent,
         _ => field,
@@ -374,15 +374,17 @@ fn named_track(class: &EventClass) -> Option<Vec<FieldId>> {
 }
 
 /// The fields that distinguish the recording's own tracks, which the rows of a class are on.
-fn own_track(of: &AnyRecording, class: usize) -> Option<Vec<FieldId>> {
-    match of.track_rule(class) {
+fn own_track(recording: &AnyRecording, class: usize) -> Option<Vec<FieldId>> {
+    match recording.track_rule(class) {
         TrackRule::Position(position) => Some(vec![position]),
-        TrackRule::Field { key, name: Some(_) } if of.track_name(0).is_some() => Some(vec![key]),
+        TrackRule::Field { key, name: Some(_) } if recording.track_name(0).is_some() => {
+            Some(vec![key])
+        }
         TrackRule::Field {
             key,
             name: Some(name),
         } => Some(vec![key, name]),
-        TrackRule::Stream => named_track(&of.event_classes()[class]),
+        TrackRule::Stream => named_track(&recording.event_classes()[class]),
         // Series are values, of which a row has several: they are on their stream.
         _ => None,
     }
@@ -440,26 +442,29 @@ mod tests {
             TrackPlan::new(&recordings, &query, asked)
         };
         let plan_of = plan(&size, true).unwrap();
-        let of = |class: usize| plan_of.classes(0)[class].as_ref().unwrap();
+        let planned = |class: usize| plan_of.classes(0)[class].as_ref().unwrap();
         let key = |edge: &Option<Edge>| edge.as_ref().map(|edge| edge.key.to_vec());
         // Columns are in the order: track, end, begin, counters, flows.
         assert_eq!(
-            of(begin).track,
+            planned(begin).track,
             TrackSource::Fields(Box::from([Range { start: 0, end: 1 }]))
         );
         assert_eq!(
-            key(&of(begin).begins),
+            key(&planned(begin).begins),
             Some(vec![Range { start: 1, end: 2 }])
         );
-        assert_eq!(key(&of(begin).ends), None);
+        assert_eq!(key(&planned(begin).ends), None);
         assert_eq!(
-            of(begin).counters,
+            planned(begin).counters,
             [(0, Box::from([Range { start: 2, end: 3 }]))]
         );
-        assert!(of(begin).flows.is_empty(), "it has no such field");
-        assert_eq!(key(&of(end).ends), Some(vec![Range { start: 1, end: 1 }]));
-        assert_eq!(of(other).counters.last().unwrap().0, 1);
-        assert_eq!(of(other).flows.len(), 1);
+        assert!(planned(begin).flows.is_empty(), "it has no such field");
+        assert_eq!(
+            key(&planned(end).ends),
+            Some(vec![Range { start: 1, end: 1 }])
+        );
+        assert_eq!(planned(other).counters.last().unwrap().0, 1);
+        assert_eq!(planned(other).flows.len(), 1);
         // Another option says where the ends have the key: they must have it.
         assert_eq!(plan(&same, true).unwrap_err().option, "--x");
         assert!(plan(&same, false).is_ok());

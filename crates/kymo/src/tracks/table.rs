@@ -41,7 +41,9 @@ pub(crate) struct TrackTable {
 
 impl TrackTable {
     pub(crate) fn new<R: Recording>(recordings: &[R]) -> Self {
-        let streams = recordings.iter().map(|of| vec![OTHERS; of.streams().len()]);
+        let streams = recordings
+            .iter()
+            .map(|recording| vec![OTHERS; recording.streams().len()]);
         Self {
             known: Interner::default(),
             last: streams.collect(),
@@ -53,8 +55,8 @@ impl TrackTable {
     pub(crate) fn grow<R: Recording>(&mut self, recordings: &[R]) {
         self.last.resize_with(recordings.len(), Vec::new);
         self.small.resize_with(recordings.len(), Vec::new);
-        for (last, of) in self.last.iter_mut().zip(recordings) {
-            last.resize(of.streams().len(), OTHERS);
+        for (last, recording) in self.last.iter_mut().zip(recordings) {
+            last.resize(recording.streams().len(), OTHERS);
         }
     }
 
@@ -181,7 +183,7 @@ impl StreamTracks<'_> {
         let scope = own.map_or(u64::MAX, |recording| recording as u64);
         let hash = row.hash(scope, self.known.hasher());
         let is_it = |known: &TrackKey| match (known, own) {
-            (TrackKey::Own(of, key), Some(recording)) => *of == recording && row.is(key),
+            (TrackKey::Own(owner, key), Some(recording)) => *owner == recording && row.is(key),
             (TrackKey::Fields(key), None) => row.is(key),
             _ => false,
         };
@@ -208,12 +210,12 @@ mod tests {
 
     #[test]
     fn tracks_are_streams_own_tracks_or_values() {
-        let mut of = Fake::default();
-        of.stream("cpu0", Vec::new());
-        of.stream("cpu1", Vec::new());
+        let mut first = Fake::default();
+        first.stream("cpu0", Vec::new());
+        first.stream("cpu1", Vec::new());
         let mut other = Fake::default();
         other.stream("cpu0", Vec::new());
-        let mut tracks = TrackTable::new(&[of, other]);
+        let mut tracks = TrackTable::new(&[first, other]);
         // Track 7 with a name, and without.
         let columns = [
             ColumnData::Uint32(vec![7, 7]),

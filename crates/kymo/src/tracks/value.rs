@@ -21,9 +21,10 @@ pub fn text_of(value: Value<'_>) -> String {
 }
 
 /// The name that the metadata of a recording have for one of its own tracks; empty if there is none.
-pub(crate) fn known_track_name<R: Recording>(of: &R, number: u64) -> String {
-    let listed = || of.tracks().get(usize::try_from(number).ok()?);
-    of.track_name(number)
+pub(crate) fn known_track_name<R: Recording>(recording: &R, number: u64) -> String {
+    let listed = || recording.tracks().get(usize::try_from(number).ok()?);
+    recording
+        .track_name(number)
         .or_else(|| listed().map(|track| track.name.to_string()))
         .unwrap_or_default()
 }

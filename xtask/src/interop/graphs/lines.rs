@@ -190,8 +190,8 @@ impl Line {
         let elements = 1 + random.below(9);
         let values: Vec<String> = (0..random.below(4))
             .map(|number| {
-                let (of, summary) = (one(random, &series), random.one(SUMMARIES));
-                words.push(format!("VDEF:d{number}={of},{summary}"));
+                let (shown, summary) = (one(random, &series), random.one(SUMMARIES));
+                words.push(format!("VDEF:d{number}={shown},{summary}"));
                 format!("d{number}")
             })
             .collect();
@@ -274,8 +274,8 @@ impl std::fmt::Display for Line {
     }
 }
 
-fn one(random: &mut Random, of: &[String]) -> String {
-    of[random.below(of.len() as u64) as usize].clone()
+fn one(random: &mut Random, choices: &[String]) -> String {
+    choices[random.below(choices.len() as u64) as usize].clone()
 }
 
 fn options(random: &mut Random) -> Vec<String> {
@@ -463,7 +463,7 @@ fn colour(random: &mut Random) -> String {
 }
 
 fn element(random: &mut Random, series: &[String], values: &[String], legends: &[&str]) -> String {
-    let of = one(random, series);
+    let shown = one(random, series);
     let value = match values {
         [] => None,
         values => Some(one(random, values)),
@@ -483,15 +483,15 @@ fn element(random: &mut Random, series: &[String], values: &[String], legends: &
     let first = colour(random);
     match random.below(17) {
         16 => match random.chance(50) {
-            true => format!("STACK:{of}{}{legend}", colour_or(&first)),
+            true => format!("STACK:{shown}{}{legend}", colour_or(&first)),
             false => {
                 let seconds = value.unwrap_or_else(|| "1800".to_owned());
-                format!("SHIFT:{of}:{seconds}")
+                format!("SHIFT:{shown}:{seconds}")
             }
         },
         0..=3 => {
             let width = random.one(&["", "1", "2", "3", "0.5", "1.5"]);
-            format!("LINE{width}:{of}{first}{legend}{stack}{skip}{dashes}")
+            format!("LINE{width}:{shown}{first}{legend}{stack}{skip}{dashes}")
         }
         4..=6 => {
             let (second, height) = match !first.is_empty() && random.chance(20) {
@@ -501,12 +501,12 @@ fn element(random: &mut Random, series: &[String], values: &[String], legends: &
                 ),
                 false => (String::new(), ""),
             };
-            format!("AREA:{of}{first}{second}{legend}{stack}{skip}{height}")
+            format!("AREA:{shown}{first}{second}{legend}{stack}{skip}{height}")
         }
         7 => format!("LINE:{}{first}{legend}", value.as_deref().unwrap_or("12.5")),
         8 => {
             let fraction = random.one(&["0.1", "-0.1", "0.5", "1"]);
-            format!("TICK:{of}{}:{fraction}{legend}", colour_or(&first))
+            format!("TICK:{shown}{}:{fraction}{legend}", colour_or(&first))
         }
         9 => {
             let value = value.unwrap_or_else(|| random.one(&["5", "0.3", "1e6"]).to_owned());
@@ -534,7 +534,7 @@ fn element(random: &mut Random, series: &[String], values: &[String], legends: &
                 }
                 Some(value) => format!("{command}:{value}:{}", random.one(FORMATS)),
                 None => format!(
-                    "{command}:{of}:{}:{}",
+                    "{command}:{shown}:{}:{}",
                     random.one(&["AVERAGE", "MAX", "MIN", "LAST"]),
                     random.one(FORMATS)
                 ),
@@ -548,7 +548,7 @@ fn element(random: &mut Random, series: &[String], values: &[String], legends: &
             }
             false => {
                 let seconds = random.one(&["3600", "-7200", "86400", "10"]);
-                format!("SHIFT:{of}:{seconds}")
+                format!("SHIFT:{shown}:{seconds}")
             }
         },
     }

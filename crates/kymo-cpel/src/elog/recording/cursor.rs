@@ -15,7 +15,7 @@ use crate::recording::field;
 
 /// Walks the events of a chunk.
 pub struct ElogCursor<'a> {
-    pub(super) of: &'a Recording,
+    pub(super) recording: &'a Recording,
     /// Where the chunk begins.
     pub(super) begin: usize,
     pub(super) next: usize,
@@ -38,15 +38,20 @@ impl<'c> Cursor for ElogCursor<'c> {
         let (begin, number) = (self.next, self.number);
         self.number += 1;
         // All of this was there when the file was opened.
-        let mut reader = Reader::new(&self.of.bytes, begin);
+        let mut reader = Reader::new(&self.recording.bytes, begin);
         let cut = Fault::new(FaultCode::Truncated, (begin - self.begin) as u64 * 8, 0);
         let head = reader.head().ok_or(cut)?;
-        let kind = self.of.log.types.get(usize::from(head.kind)).ok_or(cut)?;
+        let kind = self
+            .recording
+            .log
+            .types
+            .get(usize::from(head.kind))
+            .ok_or(cut)?;
         reader.skip(&kind.arguments).ok_or(cut)?;
         self.next = reader.at;
         let end = reader.at;
         Ok(Some(ElogEvent {
-            of: self,
+            cursor: self,
             kind,
             head,
             begin,
@@ -58,7 +63,7 @@ impl<'c> Cursor for ElogCursor<'c> {
 
 /// An event of an elog file.
 pub struct ElogEvent<'a, 'c> {
-    of: &'a ElogCursor<'c>,
+    cursor: &'a ElogCursor<'c>,
     kind: &'c EventType,
     head: Head,
     begin: usize,
@@ -68,7 +73,7 @@ pub struct ElogEvent<'a, 'c> {
 
 impl ElogEvent<'_, '_> {
     fn bit(&self, at: usize) -> u64 {
-        (at - self.of.begin) as u64 * 8
+        (at - self.cursor.begin) as u64 * 8
     }
 
     fn argument<V: Visitor>(
@@ -78,18 +83,19 @@ impl ElogEvent<'_, '_> {
         value: Value<'_>,
         visitor: &mut V,
     ) {
-        let of = self.of.of;
+        let recording = self.cursor.recording;
         match (argument.kind, value) {
-            (ArgumentKind::Table, Value::Integer(offset)) => match of.log.string(&of.bytes, offset)
-            {
-                Some(text) => visitor.text(field, text),
-                None => {
-                    let (room, _) = &mut *self.of.room.borrow_mut();
-                    room.clear();
-                    crate::format::bad_offset(u32::try_from(offset).unwrap_or(u32::MAX), room);
-                    visitor.text(field, room.as_bytes());
+            (ArgumentKind::Table, Value::Integer(offset)) => {
+                match recording.log.string(&recording.bytes, offset) {
+                    Some(text) => visitor.text(field, text),
+                    None => {
+                        let (room, _) = &mut *self.cursor.room.borrow_mut();
+                        room.clear();
+                        crate::format::bad_offset(u32::try_from(offset).unwrap_or(u32::MAX), room);
+                        visitor.text(field, room.as_bytes());
+                    }
                 }
-            },
+            }
             (_, Value::Integer(number)) => {
                 let kind = &self.class().schema.field(field).kind;
                 match kind {
@@ -105,7 +111,7 @@ impl ElogEvent<'_, '_> {
 
 impl Event for ElogEvent<'_, '_> {
     fn class(&self) -> &EventClass {
-        &self.of.of.classes[self.class_index()]
+        &self.cursor.recording.classes[self.class_index()]
     }
 
     fn class_index(&self) -> usize {
@@ -115,11 +121,11 @@ impl Event for ElogEvent<'_, '_> {
     }
 
     fn timestamp(&self) -> Option<Timestamp> {
-        self.of.of.place.timestamp(self.ticks()?)
+        self.cursor.recording.place.timestamp(self.ticks()?)
     }
 
     fn ticks(&self) -> Option<u64> {
-        ticks(self.head.seconds, self.of.of.early)
+        ticks(self.head.seconds, self.cursor.recording.early)
     }
 
     fn number(&self) -> u64 {
@@ -131,7 +137,7 @@ impl Event for ElogEvent<'_, '_> {
     }
 
     fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), Fault> {
-        let of = self.of.of;
+        let recording = self.cursor.recording;
         let track = self.bit(self.begin + 2);
         visitor.at(track);
         visitor.begin_struct(field::CONTEXT);
@@ -139,10 +145,10 @@ impl Event for ElogEvent<'_, '_> {
         visitor.uint(field::TRACK, self.head.track.into());
         visitor.after(track + 16);
         visitor.at(track);
-        match of.log.tracks.get(usize::from(self.head.track)) {
-            Some(name) => visitor.text(field::TRACK_NAME, &of.bytes[name.clone()]),
+        match recording.log.tracks.get(usize::from(self.head.track)) {
+            Some(name) => visitor.text(field::TRACK_NAME, &recording.bytes[name.clone()]),
             None => {
-                let (room, _) = &mut *self.of.room.borrow_mut();
+                let (room, _) = &mut *self.cursor.room.borrow_mut();
                 room.clear();
                 room.decimal(self.head.track.into());
                 visitor.text(field::TRACK_NAME, room.as_bytes());
@@ -154,7 +160,7 @@ impl Event for ElogEvent<'_, '_> {
         let arguments = self.begin + EVENT_HEAD;
         visitor.at(self.bit(arguments));
         visitor.begin_struct(field::PAYLOAD);
-        let mut reader = Reader::new(&of.bytes, arguments);
+        let mut reader = Reader::new(&recording.bytes, arguments);
         let mut next = field::PAYLOAD.0 + 1;
         for &argument in &self.kind.arguments {
             visitor.at(self.bit(reader.at));
@@ -166,10 +172,10 @@ impl Event for ElogEvent<'_, '_> {
             next += 1;
         }
         if visitor.wants(FieldId(next)) {
-            let (room, piece) = &mut *self.of.room.borrow_mut();
+            let (room, piece) = &mut *self.cursor.room.borrow_mut();
             room.clear();
-            let mut reader = Reader::new(&of.bytes, arguments);
-            let text = write(&of.log, self.kind, &mut reader, room, piece);
+            let mut reader = Reader::new(&recording.bytes, arguments);
+            let text = write(&recording.log, self.kind, &mut reader, room, piece);
             text.ok_or(Fault::new(FaultCode::Truncated, self.bit(arguments), 0))?;
             visitor.at(self.bit(arguments));
             visitor.text(FieldId(next), room.as_bytes());

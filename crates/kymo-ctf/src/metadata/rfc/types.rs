@@ -449,11 +449,11 @@ impl<'a> Types<'a> {
 }
 
 /// The pairs of a list.
-fn pairs<'a>(value: &'a Spanned<Value>, of: &str) -> Result<&'a [Pair], Diagnostic> {
+fn pairs<'a>(value: &'a Spanned<Value>, item: &str) -> Result<&'a [Pair], Diagnostic> {
     match &value.value {
         Value::List(pairs) => Ok(pairs),
         _ => Err(Diagnostic::error("expected a list")
-            .at(value.span, format!("expected `{{ {of}, ... }}`"))),
+            .at(value.span, format!("expected `{{ {item}, ... }}`"))),
     }
 }
 

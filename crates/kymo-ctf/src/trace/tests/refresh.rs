@@ -65,18 +65,18 @@ fn values(trace: &Trace, stream: usize) -> Vec<u64> {
 /// What a trace that is opened now says of its streams.
 fn is_as_opened(trace: &Trace, directories: &[PathBuf]) {
     let anew = Trace::open(directories, &Options::default()).unwrap();
-    let reported = |of: &Trace| -> Vec<_> {
-        let streams = 0..of.streams().len();
+    let reported = |trace: &Trace| -> Vec<_> {
+        let streams = 0..trace.streams().len();
         let reported = streams.map(|stream| {
-            let chunks = of.chunks(stream);
+            let chunks = trace.chunks(stream);
             let chunks = chunks.map(|chunk| {
                 let times = (chunk.begin, chunk.end, chunk.begin_time, chunk.end_time);
                 (times, chunk.bytes, chunk.lost_events, chunk.lost_chunks)
             });
             (
-                of.streams()[stream].id,
+                trace.streams()[stream].id,
                 chunks.collect::<Vec<_>>(),
-                values(of, stream),
+                values(trace, stream),
             )
         });
         let mut reported: Vec<_> = reported.filter(|reported| !reported.1.is_empty()).collect();
@@ -84,8 +84,8 @@ fn is_as_opened(trace: &Trace, directories: &[PathBuf]) {
         reported
     };
     assert_eq!(reported(trace), reported(&anew));
-    let codes = |of: &Trace| {
-        let faults = of.faults().iter();
+    let codes = |trace: &Trace| {
+        let faults = trace.faults().iter();
         faults
             .map(|fault| (fault.code, fault.offset))
             .collect::<Vec<_>>()
@@ -207,8 +207,8 @@ fn classes_that_are_appended_come_behind_the_others() {
     let dir = directory.path().join("trace");
     let metadata = format!("{USUAL}{other}");
     let mut trace = begin(&dir, &metadata, &[("a", packets(0, 0..1))]);
-    let names = |of: &Trace| -> Vec<String> {
-        let classes = of.event_classes().iter();
+    let names = |trace: &Trace| -> Vec<String> {
+        let classes = trace.event_classes().iter();
         classes
             .map(|class| class.name.as_deref().unwrap().to_string())
             .collect()

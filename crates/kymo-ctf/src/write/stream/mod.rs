@@ -390,18 +390,18 @@ impl<S: PacketSink> StreamWriter<S> {
 
     /// Whether packets end by themselves.
     fn ends_packets(&self) -> bool {
-        let of = self.of();
-        self.options.packet_bytes.is_some() && (of.has_total || of.has_content)
+        let class = self.of();
+        self.options.packet_bytes.is_some() && (class.has_total || class.has_content)
     }
 
     /// Whether another packet that begins with an event could hold its time, which does not fit in
     /// the one in hand.
     fn can_begin_at(&self, open: &Open, ticks: u64) -> bool {
-        let of = self.of();
-        of.has_begin
+        let class = self.of();
+        class.has_begin
             && match open.events {
                 0 => ticks != open.begin,
-                _ => ticks != open.now && (of.has_total || of.has_content) && self.can_end(),
+                _ => ticks != open.now && (class.has_total || class.has_content) && self.can_end(),
             }
     }
 

@@ -52,7 +52,7 @@ impl<S: PacketSink> StreamWriter<S> {
         let left_out = self.end_whole(&mut open)?;
         let has_clock = self.compiled().clock.is_some();
         let encoder = Arc::clone(&self.encoder);
-        let of = &encoder.streams[self.stream_class];
+        let class = &encoder.streams[self.stream_class];
         let end = end.unwrap_or(match open.events {
             0 => open.begin,
             _ => open.now,
@@ -73,9 +73,9 @@ impl<S: PacketSink> StreamWriter<S> {
             _ => 8,
         };
         let mut total_bits = content_bits.next_multiple_of(8);
-        if of.has_total && of.has_content {
+        if class.has_total && class.has_content {
             let padded = total_bits.max(least).next_multiple_of(page);
-            if padded <= of.most_bits {
+            if padded <= class.most_bits {
                 total_bits = padded;
             }
         }
@@ -103,7 +103,7 @@ impl<S: PacketSink> StreamWriter<S> {
         let clock = Ticks(open.clock);
         self.carried = match (said.end, said.begin) {
             (Some((ticks, bits)), _) => Some(clock.advance(ticks, bits).0),
-            (None, _) if of.narrow_events => Some(open.now),
+            (None, _) if class.narrow_events => Some(open.now),
             (None, begin) => begin.map(|_| open.clock),
         };
         let info = PacketInfo {

@@ -90,9 +90,11 @@ fn change(class: &mut FieldClass, how: Change) {
         }
     };
     match class {
-        FieldClass::BitArray(of) | FieldClass::Bool(of) | FieldClass::Float(of) => layout(of),
-        FieldClass::BitMap { layout: of, .. } | FieldClass::Integer { layout: of, .. } => {
-            layout(of);
+        FieldClass::BitArray(fields) | FieldClass::Bool(fields) | FieldClass::Float(fields) => {
+            layout(fields)
+        }
+        FieldClass::BitMap { layout: fields, .. } | FieldClass::Integer { layout: fields, .. } => {
+            layout(fields);
         }
         FieldClass::Struct { members, min_align } => {
             least(min_align);
@@ -102,12 +104,12 @@ fn change(class: &mut FieldClass, how: Change) {
         }
         FieldClass::Array {
             element,
-            length: of,
+            length: lengths,
             min_align,
             ..
         } => {
             least(min_align);
-            length(of);
+            length(lengths);
             change(element, how);
         }
         FieldClass::Optional { content, .. } => change(content, how),

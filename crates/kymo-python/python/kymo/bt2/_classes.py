@@ -51,14 +51,14 @@ def _nanos(cycles: int, frequency: int) -> int:
 class _ClockClassConst:
     """A clock."""
 
-    def __init__(self, of: dict[str, Any]) -> None:
-        self.name = of["name"]
-        self.description = of["description"]
-        self.frequency = of["frequency"]
-        self.precision = of["precision"] or 0
-        self.offset = ClockClassOffset(of["offset_seconds"], of["offset_cycles"])
-        self.origin_is_unix_epoch = of["origin"] == "unix-epoch"
-        self._uid = of["uid"]
+    def __init__(self, description: dict[str, Any]) -> None:
+        self.name = description["name"]
+        self.description = description["description"]
+        self.frequency = description["frequency"]
+        self.precision = description["precision"] or 0
+        self.offset = ClockClassOffset(description["offset_seconds"], description["offset_cycles"])
+        self.origin_is_unix_epoch = description["origin"] == "unix-epoch"
+        self._uid = description["uid"]
         self.user_attributes: dict[str, Any] = {}
         self._base = self.offset.seconds * 1_000_000_000 + _nanos(self.offset.cycles, self.frequency)
 
@@ -82,8 +82,8 @@ def _uuid(text: str | None) -> uuid.UUID | None:
 class _EventClassConst:
     """A class of events."""
 
-    def __init__(self, recordings: Any, place: tuple[int, int], of: tuple[Any, ...], stream_class: Any) -> None:
-        _, _, self._name, self.id, _, self.log_level, self.emf_uri = of
+    def __init__(self, recordings: Any, place: tuple[int, int], values: tuple[Any, ...], stream_class: Any) -> None:
+        _, _, self._name, self.id, _, self.log_level, self.emf_uri = values
         self.stream_class = stream_class
         self.user_attributes: dict[str, Any] = {}
 
@@ -108,10 +108,10 @@ class _StreamClassConst(collections.abc.Mapping):  # type: ignore[type-arg]
     assigns_automatic_stream_id = False
     supports_packets = True
 
-    def __init__(self, trace_class: Any, of: dict[str, Any], clock: _ClockClassConst | None) -> None:
+    def __init__(self, trace_class: Any, description: dict[str, Any], clock: _ClockClassConst | None) -> None:
         self.trace_class = trace_class
-        self.id = of["stream_class"]
-        self.name = of["name"]
+        self.id = description["stream_class"]
+        self.name = description["name"]
         self.default_clock_class = clock
         self.user_attributes: dict[str, Any] = {}
         self.packet_context_field_class: Any = None

@@ -22,8 +22,8 @@ class _FieldClassConst:
 
     _field: Any = None
 
-    def __init__(self, of: dict[str, Any]) -> None:
-        self._of = of
+    def __init__(self, info: dict[str, Any]) -> None:
+        self._info = info
 
     @property
     def user_attributes(self) -> dict[str, Any]:
@@ -44,19 +44,19 @@ class _BitArrayFieldClassConst(_FieldClassConst):
     @property
     def length(self) -> int:
         """Number of bits."""
-        return self._of["bits"]
+        return self._info["bits"]
 
 
 class _IntegerFieldClassConst(_FieldClassConst):
     @property
     def field_value_range(self) -> int:
         """Size of the values in bits."""
-        return self._of["bits"]
+        return self._info["bits"]
 
     @property
     def preferred_display_base(self) -> int:
         """In which base values are shown."""
-        return self._of["base"]
+        return self._info["base"]
 
 
 class _UnsignedIntegerFieldClassConst(_IntegerFieldClassConst):
@@ -86,10 +86,10 @@ class _Mapping(NamedTuple):
 
 
 class _EnumerationFieldClassConst(_IntegerFieldClassConst, collections.abc.Mapping):  # type: ignore[type-arg]
-    def __init__(self, of: dict[str, Any]) -> None:
-        super().__init__(of)
+    def __init__(self, info: dict[str, Any]) -> None:
+        super().__init__(info)
         ranges: dict[str, list[_IntegerRange]] = {}
-        for label, found in of["labels"]:
+        for label, found in info["labels"]:
             ranges.setdefault(label, []).extend(_IntegerRange(*pair) for pair in found)
         self._mappings = {label: _Mapping(label, frozenset(found)) for label, found in ranges.items()}
         self._known: dict[int, list[str]] = {}
@@ -111,7 +111,7 @@ class _EnumerationFieldClassConst(_IntegerFieldClassConst, collections.abc.Mappi
         labels = self._known.get(value)
         if labels is None:
             all = self._mappings.values()
-            labels = [of.label for of in all if any(one.contains(value) for one in of.ranges)]
+            labels = [mapping.label for mapping in all if any(one.contains(value) for one in mapping.ranges)]
             if len(self._known) < 4096:
                 self._known[value] = labels
         return list(labels)
@@ -155,9 +155,9 @@ class _Named(NamedTuple):
 class _StructureFieldClassConst(_FieldClassConst, collections.abc.Mapping):  # type: ignore[type-arg]
     _field = fields._StructureFieldConst
 
-    def __init__(self, of: dict[str, Any]) -> None:
-        super().__init__(of)
-        self._members = {name: make(child) for name, child in of["children"]}
+    def __init__(self, info: dict[str, Any]) -> None:
+        super().__init__(info)
+        self._members = {name: make(child) for name, child in info["children"]}
 
     def __len__(self) -> int:
         return len(self._members)
@@ -176,17 +176,17 @@ class _StructureFieldClassConst(_FieldClassConst, collections.abc.Mapping):  # t
 class _OptionFieldClassConst(_FieldClassConst):
     _field = fields._OptionFieldConst
 
-    def __init__(self, of: dict[str, Any]) -> None:
-        super().__init__(of)
-        self.field_class = make(of["children"][0][1])
+    def __init__(self, info: dict[str, Any]) -> None:
+        super().__init__(info)
+        self.field_class = make(info["children"][0][1])
 
 
 class _VariantFieldClassConst(_FieldClassConst, collections.abc.Mapping):  # type: ignore[type-arg]
     _field = fields._VariantFieldConst
 
-    def __init__(self, of: dict[str, Any]) -> None:
-        super().__init__(of)
-        self._options = [_Named(name, make(child)) for name, child in of["children"]]
+    def __init__(self, info: dict[str, Any]) -> None:
+        super().__init__(info)
+        self._options = [_Named(name, make(child)) for name, child in info["children"]]
 
     def __len__(self) -> int:
         return len(self._options)
@@ -206,9 +206,9 @@ class _VariantFieldClassConst(_FieldClassConst, collections.abc.Mapping):  # typ
 
 
 class _ArrayFieldClassConst(_FieldClassConst):
-    def __init__(self, of: dict[str, Any]) -> None:
-        super().__init__(of)
-        self.element_field_class = make(of["children"][0][1])
+    def __init__(self, info: dict[str, Any]) -> None:
+        super().__init__(info)
+        self.element_field_class = make(info["children"][0][1])
 
 
 class _StaticArrayFieldClassConst(_ArrayFieldClassConst):
@@ -217,24 +217,25 @@ class _StaticArrayFieldClassConst(_ArrayFieldClassConst):
     @property
     def length(self) -> int:
         """Number of elements."""
-        return self._of["length"]
+        return self._info["length"]
 
 
 class _DynamicArrayFieldClassConst(_ArrayFieldClassConst):
     _field = fields._DynamicArrayFieldConst
 
 
-def make(of: dict[str, Any]) -> _FieldClassConst:
+def make(info: dict[str, Any]) -> _FieldClassConst:
     """The class of what the extension describes."""
-    kind = of["kind"]
+    kind = info["kind"]
     if kind == "uint":
-        return (_UnsignedEnumerationFieldClassConst if "labels" in of else _UnsignedIntegerFieldClassConst)(of)
+        return (_UnsignedEnumerationFieldClassConst if "labels" in info else _UnsignedIntegerFieldClassConst)(info)
     if kind == "sint":
-        return (_SignedEnumerationFieldClassConst if "labels" in of else _SignedIntegerFieldClassConst)(of)
+        return (_SignedEnumerationFieldClassConst if "labels" in info else _SignedIntegerFieldClassConst)(info)
     if kind == "float":
-        return (_SinglePrecisionRealFieldClassConst if of["bits"] <= 32 else _DoublePrecisionRealFieldClassConst)(of)
+        is_single = info["bits"] <= 32
+        return (_SinglePrecisionRealFieldClassConst if is_single else _DoublePrecisionRealFieldClassConst)(info)
     if kind == "array":
-        return (_DynamicArrayFieldClassConst if of["length"] is None else _StaticArrayFieldClassConst)(of)
+        return (_DynamicArrayFieldClassConst if info["length"] is None else _StaticArrayFieldClassConst)(info)
     classes = {
         "bool": _BoolFieldClassConst,
         "bits": _BitArrayFieldClassConst,
@@ -244,4 +245,4 @@ def make(of: dict[str, Any]) -> _FieldClassConst:
         "optional": _OptionFieldClassConst,
         "variant": _VariantFieldClassConst,
     }
-    return classes[kind](of)
+    return classes[kind](info)

@@ -61,23 +61,23 @@ class _UnknownClockSnapshot:
 class _TraceConst(collections.abc.Mapping):  # type: ignore[type-arg]
     """A trace: a mapping from numbers to streams."""
 
-    def __init__(self, collection: _Collection, position: int, of: dict[str, Any]) -> None:
+    def __init__(self, collection: _Collection, position: int, description: dict[str, Any]) -> None:
         self.cls = _TraceClassConst()
-        self.uuid = _uuid(of["uid"])
-        self.environment = of.get("environment") or {}
+        self.uuid = _uuid(description["uid"])
+        self.environment = description.get("environment") or {}
         # As babeltrace2 calls traces that are opened by a path.
         hostname = self.environment.get("hostname", "")
-        self.name = hostname if of["format"] == "ctf" and isinstance(hostname, str) else of["name"]
+        self.name = hostname if description["format"] == "ctf" and isinstance(hostname, str) else description["name"]
         self.user_attributes: dict[str, Any] = {}
-        clocks = [_ClockClassConst(clock) for clock in of.get("clocks", ())]
+        clocks = [_ClockClassConst(clock) for clock in description.get("clocks", ())]
         by_name = {clock.name: clock for clock in clocks}
-        for stream_class in of.get("stream_classes", ()):
+        for stream_class in description.get("stream_classes", ()):
             clock = by_name.get(stream_class["clock"]) if stream_class["clock"] is not None or None in by_name else None
             made = _StreamClassConst(self.cls, stream_class, clock)
             made._load = functools.partial(collection.event_class, position)
             self.cls._streams[made.id] = made
         self._streams = []
-        for number, stream in enumerate(of["streams"]):
+        for number, stream in enumerate(description["streams"]):
             cls = self.cls._streams.get(stream.get("stream_class", 0))
             self._streams.append(_StreamConst(collection, self, cls, (position, number), stream))
 
@@ -98,14 +98,14 @@ class _StreamConst:
     """A stream of events."""
 
     def __init__(
-        self, collection: _Collection, trace: _TraceConst, cls: Any, place: tuple[int, int], of: dict[str, Any]
+        self, collection: _Collection, trace: _TraceConst, cls: Any, place: tuple[int, int], description: dict[str, Any]
     ) -> None:
         self._collection = collection
         self._place = place
         self.trace = trace
         self.cls = cls
-        self.id = of.get("stream")
-        self.name = of.get("name")
+        self.id = description.get("stream")
+        self.name = description.get("name")
         self.user_attributes: dict[str, Any] = {}
         context = collection.source._packet_fields(*place)
         self._context = None if context is None or not context["children"] else make(context)
@@ -144,11 +144,11 @@ class _PacketConst:
 class _EventConst(collections.abc.Mapping):  # type: ignore[type-arg]
     """An event. Its fields are found by name in the payload, the contexts, and the packet's context."""
 
-    __slots__ = ("_cls", "_collection", "_of", "_scopes")
+    __slots__ = ("_cls", "_collection", "_event", "_scopes")
 
-    def __init__(self, collection: _Collection, of: _kymo.Event) -> None:
+    def __init__(self, collection: _Collection, event: _kymo.Event) -> None:
         self._collection = collection
-        self._of = of
+        self._event = event
         self._cls: _EventClassConst | None = None
         self._scopes: dict[str, Any] = {}
 
@@ -156,7 +156,7 @@ class _EventConst(collections.abc.Mapping):  # type: ignore[type-arg]
     def cls(self) -> _EventClassConst:
         """The class of the event."""
         if self._cls is None:
-            self._cls = self._collection.event_class(self._of.recording_index, self._of.class_index)
+            self._cls = self._collection.event_class(self._event.recording_index, self._event.class_index)
         return self._cls
 
     @property
@@ -172,19 +172,19 @@ class _EventConst(collections.abc.Mapping):  # type: ignore[type-arg]
     @property
     def stream(self) -> _StreamConst:
         """The stream it is of."""
-        return self._collection.stream(self._of)
+        return self._collection.stream(self._event)
 
     @property
     def packet(self) -> _PacketConst:
         """The packet it is of."""
-        return self.stream._packet_at(self._of.packet)
+        return self.stream._packet_at(self._event.packet)
 
     def _scope(self, name: str, cls: Any) -> Any:
         if cls is None:
             return None
         scopes = self._scopes
         if name not in scopes:
-            scopes[name] = cls._make(self._of._scope(name))
+            scopes[name] = cls._make(self._event._scope(name))
         return scopes[name]
 
     @property
@@ -235,14 +235,14 @@ class _EventConst(collections.abc.Mapping):  # type: ignore[type-arg]
 class _MessageConst:
     """A message of a stream."""
 
-    __slots__ = ("_collection", "_of")
+    __slots__ = ("_collection", "_message")
 
-    def __init__(self, collection: _Collection, of: _kymo.Event) -> None:
+    def __init__(self, collection: _Collection, message: _kymo.Event) -> None:
         self._collection = collection
-        self._of = of
+        self._message = message
 
     def _clock(self) -> _ClockClassConst:
-        cls = self._collection.stream(self._of).cls
+        cls = self._collection.stream(self._message).cls
         if cls is None or cls.default_clock_class is None:
             raise ValueError("cannot get default clock snapshot: stream class has no default clock class")
         return cls.default_clock_class
@@ -254,8 +254,8 @@ class _SnapshotMixin:
     @property
     def default_clock_snapshot(self) -> _ClockSnapshotConst:
         """What the default clock showed."""
-        of = self._of  # type: ignore[attr-defined]
-        return _ClockSnapshotConst(self._clock(), of.ticks, of.timestamp)  # type: ignore[attr-defined]
+        message = self._message  # type: ignore[attr-defined]
+        return _ClockSnapshotConst(self._clock(), message.ticks, message.timestamp)  # type: ignore[attr-defined]
 
 
 class _EventMessageConst(_SnapshotMixin, _MessageConst):
@@ -269,7 +269,7 @@ class _EventMessageConst(_SnapshotMixin, _MessageConst):
         try:
             return self._event
         except AttributeError:
-            self._event = _EventConst(self._collection, self._of)
+            self._event = _EventConst(self._collection, self._message)
             return self._event
 
 
@@ -279,7 +279,7 @@ class _StreamMessageConst(_MessageConst):
     @property
     def stream(self) -> _StreamConst:
         """The stream."""
-        return self._collection.stream(self._of)
+        return self._collection.stream(self._message)
 
     @property
     def default_clock_snapshot(self) -> _UnknownClockSnapshot:
@@ -306,16 +306,16 @@ class _PacketMessageConst(_MessageConst):
     @property
     def default_clock_snapshot(self) -> _ClockSnapshotConst:
         """What the default clock showed."""
-        of = self._of
+        message = self._message
         clock = self._clock()
-        if of.ticks is None:
+        if message.ticks is None:
             raise ValueError("cannot get default clock snapshot: packets of this stream class have none")
-        return _ClockSnapshotConst(clock, of.ticks, of.timestamp)
+        return _ClockSnapshotConst(clock, message.ticks, message.timestamp)
 
     @property
     def packet(self) -> _PacketConst:
         """The packet."""
-        return self._collection.stream(self._of)._packet_at(self._of.packet)
+        return self._collection.stream(self._message)._packet_at(self._message.packet)
 
 
 class _PacketBeginningMessageConst(_PacketMessageConst):
@@ -336,12 +336,12 @@ class _DiscardedMessageConst(_MessageConst):
     @property
     def stream(self) -> _StreamConst:
         """The stream."""
-        return self._collection.stream(self._of)
+        return self._collection.stream(self._message)
 
     @property
     def count(self) -> int | None:
         """How many were discarded, if it is known."""
-        return self._of._lost[0]
+        return self._message._lost[0]
 
     def _snapshot(self, ticks: int | None) -> _ClockSnapshotConst:
         if ticks is None:
@@ -353,12 +353,12 @@ class _DiscardedMessageConst(_MessageConst):
     @property
     def beginning_default_clock_snapshot(self) -> _ClockSnapshotConst:
         """What the clock showed before."""
-        return self._snapshot(self._of._lost[1])
+        return self._snapshot(self._message._lost[1])
 
     @property
     def end_default_clock_snapshot(self) -> _ClockSnapshotConst:
         """What the clock showed after."""
-        return self._snapshot(self._of._lost[2])
+        return self._snapshot(self._message._lost[2])
 
 
 class _DiscardedEventsMessageConst(_DiscardedMessageConst):
@@ -398,8 +398,8 @@ class _Collection:
         self.traces: list[_TraceConst] = []
         self._all = source._classes()
         self._classes: dict[tuple[int, int], _EventClassConst] = {}
-        for position, of in enumerate(json.loads(source._info())["recordings"]):
-            self.traces.append(_TraceConst(self, position, of))
+        for position, description in enumerate(json.loads(source._info())["recordings"]):
+            self.traces.append(_TraceConst(self, position, description))
         self._first: list[int] = []
         for number, (recording, position, _, id, stream_class, *_) in enumerate(self._all):
             if position == 0:
@@ -413,14 +413,14 @@ class _Collection:
         place = (recording, position)
         made = self._classes.get(place)
         if made is None:
-            of = self._all[self._first[recording] + position]
-            stream_class = self.traces[recording].cls._streams.get(of[4])
-            made = self._classes[place] = _EventClassConst(self.source, place, of, stream_class)
+            values = self._all[self._first[recording] + position]
+            stream_class = self.traces[recording].cls._streams.get(values[4])
+            made = self._classes[place] = _EventClassConst(self.source, place, values, stream_class)
         return made
 
-    def stream(self, of: _kymo.Event) -> _StreamConst:
+    def stream(self, message: _kymo.Event) -> _StreamConst:
         """The stream of a message."""
-        return self.traces[of.recording_index]._streams[of.stream]
+        return self.traces[message.recording_index]._streams[message.stream]
 
 
 class AutoSourceComponentSpec:
@@ -536,7 +536,7 @@ class TraceCollectionMessageIterator(Iterator[Any]):
 
     def __next__(self) -> Any:
         try:
-            of = next(self._messages)
+            message = next(self._messages)
         except _kymo.Error as error:
             raise _Error(str(error)) from None
-        return _KINDS[of._kind](self._collection, of)
+        return _KINDS[message._kind](self._collection, message)

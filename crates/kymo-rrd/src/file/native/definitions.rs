@@ -9,7 +9,7 @@ use super::layout::Layout;
 use super::read::Beginning;
 use super::{Coding, Header, Numbers};
 use crate::Database;
-use crate::model::judge::LATEST;
+use crate::model::validate::LATEST;
 
 /// All of a native file but its state and its values, and how these are read: what is known of every
 /// file that begins with the same bytes.
@@ -116,7 +116,7 @@ impl Definitions {
             && (is_known || same())
     }
 
-    /// Whether a state is one in which [`judge`](crate::model::judge::judge) finds no damage. Where it is none, it may be
+    /// Whether a state is one in which [`validate`](crate::model::validate::validate) finds no damage. Where it is none, it may be
     /// one still.
     pub(super) fn sees_no_damage(&self, state: &[u8]) -> bool {
         let Self { layout, coding, .. } = self;

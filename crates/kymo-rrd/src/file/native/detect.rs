@@ -15,7 +15,7 @@ use super::structs::{SLOT, Structs};
 use super::write::FLOAT_COOKIE;
 use super::{Header, foreign, read};
 use crate::fault::{Error, Findings, Severity};
-use crate::model::judge::{Place, judge};
+use crate::model::validate::{Place, validate};
 
 /// Which machine has written a file, and how well that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -262,7 +262,7 @@ impl Candidate {
     fn read(beginning: Beginning<'_>, alike: &'static Alike) -> Result<Self, Error> {
         let mut findings = Findings::default();
         let (database, layout) = read::read(beginning, alike.structs, &mut findings)?;
-        judge(
+        validate(
             &database,
             |place| Some(locate(&layout, place)),
             &mut findings,
@@ -356,11 +356,11 @@ pub(super) fn by_nan(
         .chain(values)
         .map(|double| order.read(*double))
         .filter(|&bits| is_nan(bits));
-    let of = |nan| machines.iter().find(|machine| machine.file_nan() == nan);
+    let machine_of = |nan| machines.iter().find(|machine| machine.file_nan() == nan);
     // A limit that was given as `NAN` is the C library's NaN, which on other machines than these is every unknown value.
     let mut written = nans.clone().filter(|&nan| nan != WRITTEN_NAN);
     let nan = written.next().or_else(|| nans.clone().next())?;
-    of(nan).copied()
+    machine_of(nan).copied()
 }
 
 /// What two machines do not have in common.

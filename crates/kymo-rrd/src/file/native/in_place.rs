@@ -13,7 +13,7 @@ use super::structs::{LAST_READING, SLOT};
 use super::{Header, MOST_HEADERS, Numbers, read_beginning};
 use crate::engine::{Change, StoreError};
 use crate::fault::{Error, Findings};
-use crate::model::judge::judge;
+use crate::model::validate::validate;
 use crate::model::{Database, Scratch, State};
 use crate::{Time, Value};
 
@@ -147,7 +147,7 @@ impl<S: Storage> InPlace<S> {
                 ),
                 ..definitions.database.clone()
             };
-            judge(
+            validate(
                 &database,
                 |place| Some(locate(layout, place)),
                 &mut findings,

@@ -7,8 +7,8 @@ use super::found::{Found, FoundArchive, FoundKind, FoundSource, Parameters};
 use super::plain;
 use super::pull::{Item, Pull, shortened};
 use crate::fault::Findings;
-use crate::model::judge::judge;
 use crate::model::rows::{FloatOrder, Grid};
+use crate::model::validate::validate;
 use crate::model::value::UNITS_PER_SECOND;
 use crate::model::{ArchiveLink, Reading, Scratch, SourceKind, SourceState};
 use crate::rpn::Program;
@@ -57,7 +57,7 @@ impl Restored {
     /// in a file, such as a last update in the year 5138.
     pub fn source(&self) -> Source<'_> {
         let mut findings = Findings::default();
-        judge(&self.database, |_| None, &mut findings);
+        validate(&self.database, |_| None, &mut findings);
         Source {
             form: Form::Xml,
             database: self.database.clone(),

@@ -302,8 +302,8 @@ mod tests {
             b"update /db/a.rrd 10:1\nupdate b\\ c.rrd 10:1 20:2\nwrote /db/a.rrd\nUPDATE a.rrd 30:3\nforget c.rrd\n\n\
               nonsense\nupdate /etc/d 1:1\nwrote /etc/f\nupdate ../e 1:1\nupdate b\\ c.rrd 1600003500:35",
         );
-        let of = |file: &[u8]| journal.pending[file].len();
-        assert_eq!((of(b"a.rrd"), of(b"b c.rrd")), (1, 2));
+        let pending = |file: &[u8]| journal.pending[file].len();
+        assert_eq!((pending(b"a.rrd"), pending(b"b c.rrd")), (1, 2));
         assert_eq!((journal.wrong, journal.outside.len()), (2, 2));
         assert_eq!(words(b"a\\\\b  c"), [&b"a\\b"[..], b"c"]);
     }

@@ -29,18 +29,18 @@ impl Profile {
         }
         let (callers, callees) = self.edges_of();
         json.begin_list("keys");
-        for (position, of) in self.keys.iter().enumerate().take(self.most) {
-            let (own, drift) = (&of.own, of.own.drift());
+        for (position, profile_key) in self.keys.iter().enumerate().take(self.most) {
+            let (own, drift) = (&profile_key.own, profile_key.own.drift());
             json.begin_object();
-            json.entry("key", of.key.as_bytes());
+            json.entry("key", profile_key.key.as_bytes());
             json.entry("calls", own.count());
             json.entry("self", own.total());
-            json.entry("total", of.total);
+            json.entry("total", profile_key.total);
             json.entry("mean", own.mean());
             json.entry("deviation", own.deviation());
             json.entry("min", own.min());
             for (key, thousandths) in PERCENTILES {
-                json.entry(key, of.histogram.percentile(thousandths));
+                json.entry(key, profile_key.histogram.percentile(thousandths));
             }
             json.entry("max", own.max());
             json.entry("offset", drift.map(|drift| drift.offset));
@@ -64,9 +64,9 @@ impl Profile {
     fn edges_of(&self) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
         let mut callers = vec![Vec::new(); self.keys.len()];
         let mut callees = callers.clone();
-        for (position, of) in self.edges.iter().enumerate() {
-            callers[of.callee].push(position);
-            if let Some(caller) = of.caller {
+        for (position, edge) in self.edges.iter().enumerate() {
+            callers[edge.callee].push(position);
+            if let Some(caller) = edge.caller {
                 callees[caller].push(position);
             }
         }
@@ -76,17 +76,17 @@ impl Profile {
     fn edges_json(&self, name: &str, edges: &[usize], json: &mut Json) {
         json.begin_list(name);
         let edges = edges.iter().take(self.most);
-        for of in edges.map(|&position| &self.edges[position]) {
+        for edge in edges.map(|&position| &self.edges[position]) {
             let other = if name == "callers" {
-                of.caller
+                edge.caller
             } else {
-                Some(of.callee)
+                Some(edge.callee)
             };
             json.begin_object();
             json.entry("key", other.map(|other| self.keys[other].key.as_str()));
-            json.entry("calls", of.calls);
-            json.entry("self", of.own);
-            json.entry("total", of.total);
+            json.entry("calls", edge.calls);
+            json.entry("self", edge.own);
+            json.entry("total", edge.total);
             json.end_object();
         }
         json.end_list();
@@ -94,13 +94,13 @@ impl Profile {
 
     /// A line for each key, with its callers and callees below.
     fn call_graph_text(&self, style: &Style) -> String {
-        let means = self.keys.iter().filter_map(|of| of.own.mean());
+        let means = self.keys.iter().filter_map(|key| key.own.mean());
         let unit = unit_of(means.fold(0.0, f64::max));
         let mut table = Table::default();
         let columns = ["calls", "self", "total"];
         table.header(&with_unit(&columns, 1, unit, "callers and callees"));
         let (callers, callees) = self.edges_of();
-        for (position, of) in self.keys.iter().enumerate().take(self.most) {
+        for (position, key) in self.keys.iter().enumerate().take(self.most) {
             let mut row = |calls: u64, own: u64, total: u64, name: String| {
                 table.row([
                     style.count(calls),
@@ -109,21 +109,23 @@ impl Profile {
                     name,
                 ]);
             };
-            row(of.own.count(), of.own.total(), of.total, of.key.clone());
-            let mut edges = |of: &[usize], arrow: &str, name: &dyn Fn(&ProfileEdge) -> String| {
-                let (shown, others) = of.split_at(of.len().min(self.most));
+            row(key.own.count(), key.own.total(), key.total, key.key.clone());
+            let mut edges = |positions: &[usize],
+                             arrow: &str,
+                             name: &dyn Fn(&ProfileEdge) -> String| {
+                let (shown, others) = positions.split_at(positions.len().min(self.most));
                 for edge in shown.iter().map(|&edge| &self.edges[edge]) {
                     let name = format!("  {arrow} {}", name(edge));
                     row(edge.calls, edge.own, edge.total, name);
                 }
                 if !others.is_empty() {
                     let others = others.iter().map(|&edge| &self.edges[edge]);
-                    let sum = |of: fn(&ProfileEdge) -> u64| {
-                        others.clone().map(of).fold(0, u64::saturating_add)
+                    let sum = |figure: fn(&ProfileEdge) -> u64| {
+                        others.clone().map(figure).fold(0, u64::saturating_add)
                     };
                     let name = format!("  {arrow} ({} others)", style.count(others.len() as u64));
-                    let (calls, own) = (sum(|of| of.calls), sum(|of| of.own));
-                    row(calls, own, sum(|of| of.total), name);
+                    let (calls, own) = (sum(|edge| edge.calls), sum(|edge| edge.own));
+                    row(calls, own, sum(|edge| edge.total), name);
                 }
             };
             edges(&callers[position], "<-", &|edge| match edge.caller {
@@ -156,28 +158,28 @@ impl Profile {
             text.push('\n');
             text += &groups.to_text(self.own(), style);
         } else if !self.keys.is_empty() {
-            let means = self.keys.iter().filter_map(|of| of.own.mean());
+            let means = self.keys.iter().filter_map(|key| key.own.mean());
             let unit = unit_of(means.fold(0.0, f64::max));
             let mut table = Table::default();
             let columns = [
                 "calls", "%", "R", "self", "total", "mean", "max", "offset", "slope",
             ];
             table.header(&with_unit(&columns, 3, unit, &self.title));
-            for of in self.keys.iter().take(self.most) {
-                let drift = of.own.drift();
+            for key in self.keys.iter().take(self.most) {
+                let drift = key.own.drift();
                 let of_drift = |value: fn(Drift) -> f64| some_in_unit(drift.map(value), unit);
                 let correlation = drift.and_then(|drift| drift.correlation);
                 table.row([
-                    style.count(of.own.count()),
-                    percent(of.own.total() as f64, self.own() as f64),
+                    style.count(key.own.count()),
+                    percent(key.own.total() as f64, self.own() as f64),
                     correlation.map_or("-".to_string(), |r| format!("{r:.3}")),
-                    in_unit(of.own.total() as f64, unit),
-                    in_unit(of.total as f64, unit),
-                    some_in_unit(of.own.mean(), unit),
-                    in_unit(of.own.max() as f64, unit),
+                    in_unit(key.own.total() as f64, unit),
+                    in_unit(key.total as f64, unit),
+                    some_in_unit(key.own.mean(), unit),
+                    in_unit(key.own.max() as f64, unit),
                     of_drift(|drift| drift.offset),
                     of_drift(|drift| drift.slope),
-                    of.key.clone(),
+                    key.key.clone(),
                 ]);
             }
             text.push('\n');

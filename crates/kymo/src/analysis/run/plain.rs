@@ -130,19 +130,19 @@ impl<A: Analysis> Sequencer<'_, A> {
         let mut classes: Vec<Option<PlainClass<'_>>> = Vec::with_capacity(extras.len());
         let known = self.plan.classes(recording).iter().zip(extras);
         for (class, (meaning, extra)) in known.enumerate() {
-            let of = match (meaning, extra) {
+            let plain = match (meaning, extra) {
                 (Some(meaning), Some(extra)) => {
                     let columns = run.columns(class);
                     // A class without rows in the batch may be without columns.
-                    let of = PlainClass::new(meaning, extra, columns, run.classes[class].taken);
-                    if of.is_none() && !columns.is_empty() {
+                    let plain = PlainClass::new(meaning, extra, columns, run.classes[class].taken);
+                    if plain.is_none() && !columns.is_empty() {
                         return false;
                     }
-                    of
+                    plain
                 }
                 _ => None,
             };
-            classes.push(of);
+            classes.push(plain);
         }
         let entries = run.entries;
         // A class that is looked at and has rows, but no columns, is none of the simple ones.
@@ -155,35 +155,37 @@ impl<A: Analysis> Sequencer<'_, A> {
         let mut tracks = self.tracks.of_stream(recording, stream);
         for (&time, &class) in entries.times.iter().zip(entries.classes) {
             let class = class as usize;
-            let Some(of) = &mut classes[class] else {
+            let Some(plain) = &mut classes[class] else {
                 continue;
             };
-            let row = of.taken;
-            of.taken += 1;
+            let row = plain.taken;
+            plain.taken += 1;
             if time == NO_TIME {
                 self.untimed += 1;
                 continue;
             }
-            let values = Values::new(of.columns, row);
-            let known = of.tracks.and_then(|numbers| tracks.small(numbers.get(row)));
+            let values = Values::new(plain.columns, row);
+            let known = plain
+                .tracks
+                .and_then(|numbers| tracks.small(numbers.get(row)));
             let track = match known {
                 Some(track) => track,
-                None => tracks.number(of.source, values),
+                None => tracks.number(plain.source, values),
             };
-            let fields = of.key;
+            let fields = plain.key;
             self.analysis.plain(&PlainEvent {
                 recording,
                 class,
-                role: of.role,
+                role: plain.role,
                 time: cut(time, step),
                 track,
-                number: of.numbers.map(|numbers| numbers.get(row)),
+                number: plain.numbers.map(|numbers| numbers.get(row)),
                 key: RowKey { values, fields },
             });
         }
-        for (rows, of) in run.classes.iter_mut().zip(&classes) {
-            if let Some(of) = of {
-                rows.taken = of.taken;
+        for (rows, plain) in run.classes.iter_mut().zip(&classes) {
+            if let Some(plain) = plain {
+                rows.taken = plain.taken;
             }
         }
         true
@@ -226,8 +228,8 @@ mod tests {
             }
             let mut bytes = Vec::new();
             log.write(&mut bytes).unwrap();
-            let of = Recording::new(Path::new("x"), bytes.into(), &Default::default()).unwrap();
-            let recordings = [AnyRecording::Cpel(of)];
+            let log = Recording::new(Path::new("x"), bytes.into(), &Default::default()).unwrap();
+            let recordings = [AnyRecording::Cpel(log)];
             let options = Options::default();
             let datum = || Some(FieldNames::parse("datum").unwrap());
 

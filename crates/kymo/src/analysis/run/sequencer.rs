@@ -38,9 +38,9 @@ impl<'a, S: Select> Select for Narrowed<'a, S> {
         }
     }
 
-    fn wants_class(&self, recording: usize, of: &AnyRecording, class: usize) -> bool {
+    fn wants_class(&self, recording: usize, source: &AnyRecording, class: usize) -> bool {
         self.plan.classes(recording)[class].is_some()
-            && (self.forced[recording][class] || self.select.wants_class(recording, of, class))
+            && (self.forced[recording][class] || self.select.wants_class(recording, source, class))
     }
 }
 
@@ -52,9 +52,14 @@ pub(super) struct NarrowedPredicate<'a, P> {
 }
 
 impl<P: Predicate> Predicate for NarrowedPredicate<'_, P> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
         self.recording = recording;
-        self.inner.chunk(recording, of, chunk)
+        self.inner.chunk(recording, source, chunk)
     }
 
     fn numbers(&self) -> Option<Range<u64>> {
@@ -90,8 +95,14 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
         Filler::with_raw_texts(&self.plan.rows)
     }
 
-    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
-        self.plan.rows.looks_at(recording, of, class, field)
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
+        self.plan.rows.looks_at(recording, source, class, field)
     }
 
     fn message(
@@ -112,12 +123,12 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
     fn rows(
         &mut self,
         mut run: RowRun<'_>,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
         if self.plain_rows(&mut run) {
-            return self.analysis.after(self.tracks, of);
+            return self.analysis.after(self.tracks, recordings);
         }
         let (recording, stream) = (run.recording, run.stream);
         let classes = self.plan.classes(recording);
@@ -188,7 +199,7 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
                 flows: &meaning.flows,
             });
         }
-        self.analysis.after(self.tracks, of)
+        self.analysis.after(self.tracks, recordings)
     }
 }
 

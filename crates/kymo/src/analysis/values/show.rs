@@ -91,7 +91,7 @@ impl FieldValues {
         let numeric: Vec<&ValueGroup> = self
             .groups
             .iter()
-            .filter(|of| of.numbers.count() > 0)
+            .filter(|group| group.numbers.count() > 0)
             .collect();
         if !numeric.is_empty() {
             text.push('\n');
@@ -101,7 +101,7 @@ impl FieldValues {
             text.push('\n');
             text += &histogram_text(&group.numbers, style);
         }
-        if self.groups.iter().any(|of| of.text_count > 0) {
+        if self.groups.iter().any(|group| group.text_count > 0) {
             text.push('\n');
             text += &self.texts_text(style);
         }
@@ -128,16 +128,16 @@ impl FieldValues {
             &*title,
         ]);
         for group in groups {
-            let of = &group.numbers;
+            let numbers = &group.numbers;
             table.row([
-                style.count(of.count()),
-                shown(of.min()),
-                shown(of.mean()),
-                shown(of.deviation()),
-                shown(of.percentile(500)),
-                shown(of.percentile(950)),
-                shown(of.percentile(990)),
-                shown(of.max()),
+                style.count(numbers.count()),
+                shown(numbers.min()),
+                shown(numbers.mean()),
+                shown(numbers.deviation()),
+                shown(numbers.percentile(500)),
+                shown(numbers.percentile(950)),
+                shown(numbers.percentile(990)),
+                shown(numbers.max()),
                 joined(&group.values),
             ]);
         }

@@ -26,8 +26,8 @@ pub struct Cut {
 
 /// Whether a recording is a CPEL file, some events of which can be [cut out](Cut). Gist files have
 /// nothing but events.
-pub fn is_cut(of: &AnyRecording) -> bool {
-    matches!(of, AnyRecording::Cpel(log) if log.header().is_some())
+pub fn is_cut(recording: &AnyRecording) -> bool {
+    matches!(recording, AnyRecording::Cpel(log) if log.header().is_some())
 }
 
 impl Cut {
@@ -54,10 +54,10 @@ impl Cut {
     pub fn write(
         &self,
         pieces: &Pieces,
-        of: &AnyRecording,
+        recording: &AnyRecording,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let AnyRecording::Cpel(log) = of else {
+        let AnyRecording::Cpel(log) = recording else {
             return Err(io::Error::other("it is not a CPEL file"));
         };
         let file = File::open(log.bytes()).map_err(io::Error::other)?;

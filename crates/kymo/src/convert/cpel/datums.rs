@@ -35,17 +35,17 @@ pub(super) struct Datums {
 impl Datums {
     /// With `as_text`, what a format makes of a datum is written in its place; a datum that no format
     /// shows stays a number.
-    pub(super) fn new(of: &[AnyRecording], as_text: bool) -> Self {
-        let log = |recording: usize| match &of[recording] {
+    pub(super) fn new(recordings: &[AnyRecording], as_text: bool) -> Self {
+        let log = |recording: usize| match &recordings[recording] {
             AnyRecording::Cpel(log) => Some(log),
             _ => None,
         };
         let has_symbols =
             |&recording: &usize| log(recording).is_some_and(|log| !symbols(log).is_empty());
-        let symbols_of = (0..of.len()).find(has_symbols);
+        let symbols_of = (0..recordings.len()).find(has_symbols);
         let kept = symbols_of.and_then(log);
         let mut lost_symbols = 0;
-        let classes = (0..of.len()).map(|recording| {
+        let classes = (0..recordings.len()).map(|recording| {
             let Some(log) = log(recording) else {
                 return Vec::new();
             };
@@ -73,10 +73,11 @@ impl Datums {
     /// Adds the symbols to a file.
     pub(super) fn add_symbols(
         &self,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         builder: &mut Builder,
     ) -> Result<(), write::Error> {
-        let Some(AnyRecording::Cpel(log)) = self.symbols_of.map(|recording| &of[recording]) else {
+        let Some(AnyRecording::Cpel(log)) = self.symbols_of.map(|recording| &recordings[recording])
+        else {
             return Ok(());
         };
         for symbol in symbols(log) {
@@ -123,7 +124,8 @@ fn name<'a>(log: &'a Log, symbol: &Symbol) -> &'a [u8] {
 }
 
 fn has_same_symbols(one: &Log, other: &Log) -> bool {
-    let of = |log: &'_ Log| symbols(log).len();
+    let symbol_count = |log: &'_ Log| symbols(log).len();
     let mut pairs = symbols(one).iter().zip(symbols(other));
-    of(one) == of(other) && pairs.all(|(a, b)| a.value == b.value && name(one, a) == name(other, b))
+    symbol_count(one) == symbol_count(other)
+        && pairs.all(|(a, b)| a.value == b.value && name(one, a) == name(other, b))
 }

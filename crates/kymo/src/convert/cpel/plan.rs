@@ -52,19 +52,20 @@ impl CpelPlan {
     /// # Errors
     ///
     /// A field that no event has.
-    pub fn new(options: CpelOptions, of: &[AnyRecording]) -> Result<Self, UnknownField> {
+    pub fn new(options: CpelOptions, recordings: &[AnyRecording]) -> Result<Self, UnknownField> {
         let (datum, datums) = match &options.keep {
-            Keep::Own => (None, Some(Datums::new(of, false))),
-            Keep::Text => (None, Some(Datums::new(of, true))),
+            Keep::Own => (None, Some(Datums::new(recordings, false))),
+            Keep::Text => (None, Some(Datums::new(recordings, true))),
             Keep::Datum(field) => (Some(field), None),
         };
-        let binding = TrackBinding::of_value("--datum", options.track.as_ref(), false, datum, of)?;
+        let binding =
+            TrackBinding::of_value("--datum", options.track.as_ref(), false, datum, recordings)?;
         let binding = match &datums {
             None => binding,
-            Some(datums) => binding.with_fields(of, |recording, class| {
+            Some(datums) => binding.with_fields(recordings, |recording, class| {
                 let own = datums.of(recording, class);
-                let shown = of[recording].is_log().then(|| {
-                    let class = &of[recording].event_classes()[class];
+                let shown = recordings[recording].is_log().then(|| {
+                    let class = &recordings[recording].event_classes()[class];
                     shown_of_log(class, own)
                 });
                 shown.flatten().into_iter().collect()
@@ -79,8 +80,8 @@ impl CpelPlan {
 
     /// The value that is kept of an event.
     #[inline]
-    pub(super) fn value<'v>(&self, row: &Row<'v>, of: &AnyRecording) -> Value<'v> {
-        if self.is_text(of) {
+    pub(super) fn value<'v>(&self, row: &Row<'v>, source: &AnyRecording) -> Value<'v> {
+        if self.is_text(source) {
             // It begins with a blank, if there is any.
             return Value::Text(row.text.get(1..).unwrap_or_default());
         }
@@ -96,8 +97,8 @@ impl CpelPlan {
     }
 
     /// Whether all fields of the events of a recording are written as text.
-    pub(super) fn is_text(&self, of: &AnyRecording) -> bool {
-        self.datums.is_some() && !of.is_log()
+    pub(super) fn is_text(&self, recording: &AnyRecording) -> bool {
+        self.datums.is_some() && !recording.is_log()
     }
 }
 

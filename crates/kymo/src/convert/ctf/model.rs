@@ -17,10 +17,13 @@ use super::plan::{header, layout_of, number};
 use crate::AnyRecording;
 
 /// The numbers of stream classes of a recording, each once, in the order of its streams.
-pub(super) fn stream_classes(of: &AnyRecording) -> Vec<u64> {
+pub(super) fn stream_classes(recording: &AnyRecording) -> Vec<u64> {
     let mut numbers = Vec::new();
-    let streams = of.streams().iter().map(|stream| stream.class);
-    let events = of.event_classes().iter().map(|class| class.stream_class);
+    let streams = recording.streams().iter().map(|stream| stream.class);
+    let events = recording
+        .event_classes()
+        .iter()
+        .map(|class| class.stream_class);
     for number in streams.chain(events) {
         if !numbers.contains(&number) {
             numbers.push(number);
@@ -31,16 +34,25 @@ pub(super) fn stream_classes(of: &AnyRecording) -> Vec<u64> {
 
 /// The class model of a recording, to be fitted to a dialect: packets with sizes, times and counters,
 /// events with a number and full ticks.
-pub(super) fn of(of: &AnyRecording, order: ByteOrder, to: Dialect) -> TraceClass {
+pub(super) fn of(recording: &AnyRecording, order: ByteOrder, to: Dialect) -> TraceClass {
     let clock = |class| {
-        let info = of.streams().iter().find(|stream| stream.class == class);
+        let info = recording
+            .streams()
+            .iter()
+            .find(|stream| stream.class == class);
         info.and_then(|info| info.clock.clone())
     };
-    let streams = stream_classes(of)
+    let streams = stream_classes(recording)
         .into_iter()
         .map(|class| (class, clock(class)))
         .collect::<Vec<_>>();
-    of_classes(of.name(), &streams, of.event_classes(), order, to)
+    of_classes(
+        recording.name(),
+        &streams,
+        recording.event_classes(),
+        order,
+        to,
+    )
 }
 
 /// The same of stream classes, by their numbers and clocks, and event classes.
@@ -152,8 +164,8 @@ fn event_ids(classes: &[&EventClass]) -> Vec<u64> {
 }
 
 /// What a trace does not hold of a recording, for people.
-pub(super) fn dropped(of: &AnyRecording) -> Vec<String> {
-    let AnyRecording::Cpel(log) = of else {
+pub(super) fn dropped(recording: &AnyRecording) -> Vec<String> {
+    let AnyRecording::Cpel(log) = recording else {
         return Vec::new();
     };
     let definitions = log.definitions();
@@ -182,7 +194,7 @@ pub(super) fn dropped(of: &AnyRecording) -> Vec<String> {
 }
 
 fn event(class: &EventClass, id: u64, how: How) -> EventRecordClass {
-    let scope = |of| scope(&class.schema, of, how);
+    let scope = |which| scope(&class.schema, which, how);
     EventRecordClass {
         log_level: class.log_level,
         emf_uri: class.emf_uri.clone(),
@@ -215,7 +227,7 @@ struct Maker<'s> {
 
 impl Maker<'_> {
     fn class(&mut self, field: FieldId) -> FieldClass {
-        let of = self.schema.field(field);
+        let info = self.schema.field(field);
         let integer = |bits, signed, base, labels: &Option<_>| FieldClass::Integer {
             layout: layout_of(bits, self.how.order),
             style: IntegerStyle {
@@ -225,7 +237,7 @@ impl Maker<'_> {
                 roles: Vec::new(),
             },
         };
-        match &of.kind {
+        match &info.kind {
             Kind::Uint { bits, base, labels } => integer(*bits, false, *base, labels),
             Kind::Sint { bits, base, labels } => integer(*bits, true, *base, labels),
             Kind::Wide { bits, signed } => integer(*bits, *signed, Base::Hexadecimal, &None),
@@ -241,7 +253,7 @@ impl Maker<'_> {
                 align: 8,
             },
             Kind::Struct => {
-                let children = of.children.clone();
+                let children = info.children.clone();
                 let mut members: Vec<Member> = Vec::with_capacity(children.len());
                 for child in children {
                     let name = self.schema.field(child).name.clone();
@@ -278,10 +290,10 @@ impl Maker<'_> {
 
     /// Adds a member, and before it the one that describes it.
     fn member(&mut self, name: &str, field: FieldId, members: &mut Vec<Member>) {
-        let of = self.schema.field(field);
+        let info = self.schema.field(field);
         let reported =
             |what: &str, bits| number(&format!("{name}_{what}"), bits, self.how.order, &[]);
-        let loss_reporter = match of.kind {
+        let loss_reporter = match info.kind {
             _ if !self.how.reports_beside => None,
             Kind::Array { length: Some(_) } => None,
             Kind::Array { length: None } | Kind::Blob => Some(reported("length", 32)),
@@ -308,8 +320,8 @@ impl Maker<'_> {
 
     /// The class of a field that another one may have to describe.
     fn reported(&mut self, field: FieldId, loss_reporter: FieldRef) -> FieldClass {
-        let of = self.schema.field(field);
-        let children = of.children.clone();
+        let info = self.schema.field(field);
+        let children = info.children.clone();
         let counted = |loss_reporter| match self.how.reports_beside {
             true => Length::Dynamic(loss_reporter),
             false => {
@@ -317,7 +329,7 @@ impl Maker<'_> {
                 Length::Inline(Box::new(FieldClass::unsigned(layout, &[])))
             }
         };
-        match of.kind {
+        match info.kind {
             Kind::Array { length } => FieldClass::Array {
                 length: match length {
                     Some(length) => Length::Static(length),

@@ -32,7 +32,7 @@ pub(super) struct Plan<'r> {
 pub(super) struct Source<'r> {
     /// Its position among all.
     pub(super) recording: usize,
-    pub(super) of: &'r AnyRecording,
+    pub(super) input: &'r AnyRecording,
     /// For each of its stream classes, the position of that of the trace.
     positions: Vec<usize>,
     /// For each of its event classes, that of the trace.
@@ -46,7 +46,7 @@ pub(super) struct Source<'r> {
 pub(super) struct Job<'r> {
     /// Position of its recording in [`Plan::sources`].
     pub(super) source: usize,
-    pub(super) of: &'r AnyRecording,
+    pub(super) input: &'r AnyRecording,
     /// Position of the stream in the recording.
     pub(super) stream: usize,
     /// Position of its class in the trace.
@@ -66,26 +66,26 @@ impl<'r> Plan<'r> {
         let mut changes = Vec::new();
         let mut parts = Vec::new();
         for &recording in which {
-            let Some(of) = recordings.get(recording) else {
+            let Some(input) = recordings.get(recording) else {
                 continue;
             };
-            let mut class = match of.as_ctf() {
+            let mut class = match input.as_ctf() {
                 Some(trace) => trace.class().clone(),
                 None => {
                     let order = options.order.unwrap_or(ByteOrder::Little);
-                    model::of(of, order, options.dialect)
+                    model::of(input, order, options.dialect)
                 }
             };
             // What no event is wanted of needs no equal in a dialect that has few.
-            if options.dialect == Dialect::Rfc11 && of.as_ctf().is_some() {
+            if options.dialect == Dialect::Rfc11 && input.as_ctf().is_some() {
                 keep_wanted(&mut class, |event| {
-                    (&filter).wants_class(recording, of, event)
+                    (&filter).wants_class(recording, input, event)
                 });
             }
             layout::lay_out(&mut class, options.order, options.packed);
             // In CTF 2, the time of a packet does not go on from the packet before it either.
             let is_other = (class.dialect == Dialect::Ctf2) != (options.dialect == Dialect::Ctf2);
-            let is_cut = !filter.wants_all(recording) || !of.faults().is_empty();
+            let is_cut = !filter.wants_all(recording) || !input.faults().is_empty();
             if options.dialect == Dialect::Rfc11 {
                 if is_other {
                     layout::widen_begins(&mut class);
@@ -95,12 +95,12 @@ impl<'r> Plan<'r> {
             }
             let fitted = fit(&class, options.dialect)?;
             let fitted_changes = fitted.changes.iter().map(ToString::to_string);
-            let of_recording = model::dropped(of).into_iter().chain(fitted_changes);
+            let of_recording = model::dropped(input).into_iter().chain(fitted_changes);
             changes.extend(of_recording.map(|change| match which.len() {
                 1 => change,
-                _ => format!("{}: {change}", of.path().display()),
+                _ => format!("{}: {change}", input.path().display()),
             }));
-            parts.push((recording, of, fitted.model));
+            parts.push((recording, input, fitted.model));
         }
         let order = class_order(&parts);
         let model = match &parts[..] {
@@ -126,15 +126,18 @@ impl<'r> Plan<'r> {
         let sources: Vec<Source<'_>> = parts
             .iter()
             .zip(positions)
-            .map(|(&(recording, of, _), positions)| {
+            .map(|(&(recording, input, _), positions)| {
                 let wants = |event| {
-                    options.dialect != Dialect::Rfc11 || (&filter).wants_class(recording, of, event)
+                    options.dialect != Dialect::Rfc11
+                        || (&filter).wants_class(recording, input, event)
                 };
-                Source::new(recording, of, positions, &model, &wants)
+                Source::new(recording, input, positions, &model, &wants)
             })
             .collect();
         let jobs = jobs(&sources, &model, options);
-        let session_id = sources.iter().find_map(|of| of.of.as_ctf()?.session_id());
+        let session_id = sources
+            .iter()
+            .find_map(|source| source.input.as_ctf()?.session_id());
         Ok(Self {
             session_id: session_id.unwrap_or(0),
             model,
@@ -168,11 +171,19 @@ fn class_order(parts: &[(usize, &AnyRecording, TraceClass)]) -> Vec<(usize, usiz
         order.extend((0..model.streams.len()).map(|class| (part, class)));
     }
     if parts.len() > 1 {
-        let numbers_of = |of: &AnyRecording| match of.as_ctf() {
-            Some(trace) => trace.class().streams.iter().map(|of| of.id).collect(),
-            None => model::stream_classes(of),
+        let numbers_of = |recording: &AnyRecording| match recording.as_ctf() {
+            Some(trace) => trace
+                .class()
+                .streams
+                .iter()
+                .map(|stream| stream.id)
+                .collect(),
+            None => model::stream_classes(recording),
         };
-        let numbers: Vec<Vec<u64>> = parts.iter().map(|(_, of, _)| numbers_of(of)).collect();
+        let numbers: Vec<Vec<u64>> = parts
+            .iter()
+            .map(|(_, recording, _)| numbers_of(recording))
+            .collect();
         let number = |&(part, class): &(usize, usize)| numbers[part].get(class);
         order.sort_by(|left, right| {
             compare_recordings(parts[left.0].1, parts[right.0].1)
@@ -187,14 +198,14 @@ impl<'r> Source<'r> {
     /// in the trace at all.
     fn new(
         recording: usize,
-        of: &'r AnyRecording,
+        input: &'r AnyRecording,
         positions: Vec<usize>,
         model: &TraceClass,
         wants: &dyn Fn(usize) -> bool,
     ) -> Self {
         let mut events = Vec::new();
         let mut agreements = Vec::new();
-        match of.as_ctf() {
+        match input.as_ctf() {
             Some(trace) => {
                 let class = trace.class();
                 for (position, stream) in class.streams.iter().enumerate() {
@@ -215,29 +226,32 @@ impl<'r> Source<'r> {
                     };
                     let mut agreement = Agreement::new((class, position), (model, to), event_of);
                     agreement.packets &= class.uuid == model.uuid
-                        && model.streams.get(to).is_some_and(|of| of.id == stream.id);
+                        && model
+                            .streams
+                            .get(to)
+                            .is_some_and(|other| other.id == stream.id);
                     agreements.push(agreement);
                 }
             }
             None => {
-                let numbers = model::stream_classes(of);
+                let numbers = model::stream_classes(input);
                 let mut counts = vec![0; numbers.len()];
-                for class in of.event_classes() {
-                    let of = numbers
+                for class in input.event_classes() {
+                    let position = numbers
                         .iter()
                         .position(|&number| number == class.stream_class)
                         .unwrap_or(0);
                     events.push(EventId {
-                        stream_class: positions[of],
-                        event: counts[of],
+                        stream_class: positions[position],
+                        event: counts[position],
                     });
-                    counts[of] += 1;
+                    counts[position] += 1;
                 }
             }
         }
         Self {
             recording,
-            of,
+            input,
             positions,
             events,
             agreements,
@@ -250,11 +264,11 @@ fn jobs<'r>(sources: &[Source<'r>], model: &TraceClass, options: &CtfOptions) ->
     let mut names = HashSet::from(["metadata".to_owned(), "index".to_owned()]);
     let mut numbers: HashMap<usize, HashSet<u64>> = HashMap::new();
     let mut jobs = Vec::new();
-    for (source, Source { of, positions, .. }) in sources.iter().enumerate() {
-        let of: &'r AnyRecording = of;
-        let classes = model::stream_classes(of);
-        for (stream, info) in of.streams().iter().enumerate() {
-            let (class, name) = match of.as_ctf() {
+    for (number, source) in sources.iter().enumerate() {
+        let input = source.input;
+        let classes = model::stream_classes(input);
+        for (stream, info) in input.streams().iter().enumerate() {
+            let (class, name) = match input.as_ctf() {
                 Some(trace) => (trace.stream_class(stream), file_name(trace, stream)),
                 None => {
                     let class = classes.iter().position(|&class| class == info.class);
@@ -266,7 +280,7 @@ fn jobs<'r>(sources: &[Source<'r>], model: &TraceClass, options: &CtfOptions) ->
                 _ => free_name(&name, "_", 1, |name| names.contains(name)),
             };
             names.insert(name.clone());
-            let stream_class = positions[class];
+            let stream_class = source.positions[class];
             // RFC v1.1 knows streams by their numbers alone.
             let numbers = numbers.entry(stream_class).or_default();
             let mut stream_id = info.id;
@@ -278,8 +292,8 @@ fn jobs<'r>(sources: &[Source<'r>], model: &TraceClass, options: &CtfOptions) ->
                 stream_id = Some(number);
             }
             jobs.push(Job {
-                source,
-                of,
+                source: number,
+                input,
                 stream,
                 stream_class,
                 name,
@@ -378,8 +392,8 @@ fn agree_on_environment(trace: &mut TraceClass, models: &[&TraceClass], changes:
     trace
         .environment
         .retain(|(name, _)| !left_out.contains(&name.as_str()));
-    let said = |of: fn(&TraceClass) -> &Option<String>| {
-        let mut all = models.iter().map(|model| of(model));
+    let said = |text_of: fn(&TraceClass) -> &Option<String>| {
+        let mut all = models.iter().map(|model| text_of(model));
         let first = all.next();
         all.all(|other| Some(other) == first)
     };

@@ -26,7 +26,7 @@ pub(super) fn write(
     options: &CtfOptions,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Done, WriteError> {
-    let clock = job.of.streams()[job.stream].clock.as_deref();
+    let clock = job.input.streams()[job.stream].clock.as_deref();
     let is_plain = clock.is_some_and(|clock| {
         (clock.frequency, clock.offset_seconds, clock.offset_cycles) == (1_000_000_000, 0, 0)
     });
@@ -54,7 +54,7 @@ pub(super) fn write(
         end: None,
     };
     let mut before: Option<Chunk> = None;
-    for chunk in job.of.chunks(job.stream) {
+    for chunk in job.input.chunks(job.stream) {
         let bytes = chunk.bytes;
         if filter.overlaps(scribe.source.recording, &chunk) {
             if let Some(before) = before.take() {
@@ -122,12 +122,12 @@ impl Scribe<'_, '_> {
         self.missing = self.missing.wrapping_add(packets);
         if let Err(fault) = self
             .worker
-            .begin_chunk(self.source.recording, self.job.of, chunk)
+            .begin_chunk(self.source.recording, self.job.input, chunk)
         {
             self.fault(chunk, None, fault);
             return Ok(());
         }
-        match self.job.of.as_ctf() {
+        match self.job.input.as_ctf() {
             Some(trace) => self.packet(trace, chunk, events),
             None => self.events(chunk),
         }
@@ -137,7 +137,7 @@ impl Scribe<'_, '_> {
     /// the next: readers detect that by the counters of both.
     fn empty(&mut self, chunk: &Chunk, next: &Chunk) -> Result<(), WriteError> {
         let is_lost = next.lost_events.is_some() || next.lost_chunks.is_some();
-        let (Some(trace), true, false) = (self.job.of.as_ctf(), is_lost, self.is_begun) else {
+        let (Some(trace), true, false) = (self.job.input.as_ctf(), is_lost, self.is_begun) else {
             return Ok(());
         };
         let Some(packet) = trace.packet(chunk.stream, chunk.number) else {
@@ -176,7 +176,8 @@ impl Scribe<'_, '_> {
     }
 
     fn fault(&mut self, chunk: &Chunk, event: Option<(u64, usize)>, fault: Fault) {
-        self.done.fault(|| self.job.of.report(chunk, event, fault));
+        self.done
+            .fault(|| self.job.input.report(chunk, event, fault));
         self.all_copied = false;
     }
 
@@ -189,9 +190,9 @@ impl Scribe<'_, '_> {
     /// A packet that is left out because the times of its events are unknown.
     fn misplaced(&mut self, chunk: &Chunk) {
         let fault = Fault::new(FaultCode::NotMonotonic, 0, chunk.begin.unwrap_or_default());
-        let of = self.job.of;
+        let input = self.job.input;
         self.done.fault(|| {
-            let mut report = of.report(chunk, None, fault);
+            let mut report = input.report(chunk, None, fault);
             report.message =
                 "the times of the packet contradict those around it, and its number does \
                 not show that it belongs between them: it is left out"

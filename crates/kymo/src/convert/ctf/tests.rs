@@ -138,9 +138,14 @@ fn repaired(layout: &Layout, packets: &[Vec<u8>]) -> (Written, Vec<(String, i64,
         },
         ..open::Options::default()
     };
-    let of = open_with(&source, &sorting);
-    let filter = Filter::new(&Query::default(), &[], &of).unwrap();
-    let (written, found) = converted(&of, &filter, &options(Dialect::Ctf18, None, true), &made);
+    let recordings = open_with(&source, &sorting);
+    let filter = Filter::new(&Query::default(), &[], &recordings).unwrap();
+    let (written, found) = converted(
+        &recordings,
+        &filter,
+        &options(Dialect::Ctf18, None, true),
+        &made,
+    );
     let found = events(&found);
     (written, found)
 }
@@ -170,13 +175,13 @@ impl Visitor for Last {
 }
 
 /// Name, time in nanoseconds, and number of each event.
-fn events(of: &[AnyRecording]) -> Vec<(String, i64, u64)> {
+fn events(recordings: &[AnyRecording]) -> Vec<(String, i64, u64)> {
     let mut events = Vec::new();
-    for of in of {
-        assert_eq!(of.faults(), []);
-        for stream in 0..of.streams().len() {
-            for chunk in of.chunks(stream) {
-                let mut cursor = of.cursor(&chunk);
+    for recording in recordings {
+        assert_eq!(recording.faults(), []);
+        for stream in 0..recording.streams().len() {
+            for chunk in recording.chunks(stream) {
+                let mut cursor = recording.cursor(&chunk);
                 while let Some(event) = cursor.next_event().unwrap() {
                     let mut last = Last::default();
                     event.visit(&mut last).unwrap();
@@ -207,12 +212,12 @@ fn options(dialect: Dialect, packet_bytes: Option<u64>, repairs: bool) -> CtfOpt
 
 /// Writes what a filter leaves of some recordings to a directory, and opens it.
 fn converted(
-    of: &[AnyRecording],
+    recordings: &[AnyRecording],
     filter: &Filter,
     options: &CtfOptions,
     to: &Path,
 ) -> (Written, Vec<AnyRecording>) {
-    let written = write(of, &[0], filter, options, to, &|_| ()).unwrap();
+    let written = write(recordings, &[0], filter, options, to, &|_| ()).unwrap();
     (written, open(to))
 }
 
@@ -304,8 +309,8 @@ proptest! {
         std::fs::create_dir(&source).unwrap();
         std::fs::write(source.join("metadata"), layout.metadata()).unwrap();
         std::fs::write(source.join("stream"), layout.stream(&packets).concat()).unwrap();
-        let of = open(&source);
-        let all = events(&of);
+        let recordings = open(&source);
+        let all = events(&recordings);
         let last = all.last().map_or(0, |event| event.1);
         let at = |part: f64| kymo_time::Timestamp::from_nanos((last as f64 * part) as i64);
         let window = match has_window {
@@ -313,7 +318,7 @@ proptest! {
             false => Window::ALL,
         };
         let query = Query { events: vec![Glob::new(name)], condition: None };
-        let filter = Filter::new(&query, &[window], &of).unwrap();
+        let filter = Filter::new(&query, &[window], &recordings).unwrap();
         let wanted: Vec<_> = all
             .into_iter()
             .filter(|(event, time, _)| {
@@ -322,7 +327,7 @@ proptest! {
             })
             .collect();
         let options = options(dialect, packet_bytes, false);
-        let (written, found) = converted(&of, &filter, &options, &home.path().join("made"));
+        let (written, found) = converted(&recordings, &filter, &options, &home.path().join("made"));
         prop_assert_eq!(&written.refused, &Vec::<String>::new());
         prop_assert_eq!(written.events, wanted.len() as u64);
         prop_assert_eq!(events(&found), wanted);

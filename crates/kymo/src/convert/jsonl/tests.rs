@@ -34,11 +34,11 @@ impl Output for Collected {
 /// The lines of a file.
 fn lines(file: &[u8]) -> Vec<u8> {
     let log = Log::new(Path::new("x"), file.to_vec().into(), &Options::default());
-    let of = [AnyRecording::Cpel(log.expect("it has a header"))];
+    let recordings = [AnyRecording::Cpel(log.expect("it has a header"))];
     let mut lines = Jsonl::new(Times::Number, WallOptions::default());
     let mut out = Collected(Vec::new());
     pipeline::run(
-        &of,
+        &recordings,
         &Everything,
         &pipeline::Options::default(),
         &mut lines,

@@ -19,7 +19,7 @@ pub(super) struct Plan {
 struct FieldPlan {
     annotation: Annotation,
     /// What it is in.
-    of: AnnotationOf,
+    container: AnnotationOf,
     value: Value,
 }
 
@@ -52,7 +52,7 @@ impl Plan {
     pub(super) fn new(schema: &Schema, numbers: &[u64], names: &FieldNames) -> Self {
         let mut fields: Vec<FieldPlan> = Vec::with_capacity(schema.fields().len());
         for (field, &number) in schema.fields().iter().zip(numbers) {
-            let of = match field.parent {
+            let container = match field.parent {
                 None => AnnotationOf::Event,
                 Some(parent) => match schema.field(parent).kind {
                     Kind::Array { .. } => AnnotationOf::Array,
@@ -61,7 +61,7 @@ impl Plan {
                     }
                     Kind::Struct => AnnotationOf::Event,
                     // What an optional or a variant holds takes its place.
-                    _ => fields[parent.index()].of,
+                    _ => fields[parent.index()].container,
                 },
             };
             let is_root = field.parent.is_none();
@@ -92,8 +92,8 @@ impl Plan {
                 _ => AnnotationKind::Text,
             };
             fields.push(FieldPlan {
-                annotation: Annotation::new(of, number, kind),
-                of,
+                annotation: Annotation::new(container, number, kind),
+                container,
                 value,
             });
         }
@@ -139,8 +139,8 @@ impl FieldRenderer<'_> {
         let (value, flags) = (self.names.value, self.names.flags);
         let more = |line: &mut Line| match &plan.value {
             Value::Labeled(labels) => labels.write(bits, line),
-            Value::Flags(of) => {
-                let set = of.iter().filter(|flag| flag.bits() & bits != 0);
+            Value::Flags(named) => {
+                let set = named.iter().filter(|flag| flag.bits() & bits != 0);
                 Annotation::texts(flags, set.map(|flag| &*flag.name), line);
             }
             Value::Usual | Value::Root => {}

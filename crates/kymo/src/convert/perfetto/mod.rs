@@ -75,11 +75,11 @@ pub struct Perfetto<'m> {
 
 impl<'m> Perfetto<'m> {
     /// A trace of some recordings; `wall` is how times are shown in warnings.
-    pub fn new(of: &[AnyRecording], binding: &'m TrackBinding, wall: WallOptions) -> Self {
+    pub fn new(recordings: &[AnyRecording], binding: &'m TrackBinding, wall: WallOptions) -> Self {
         let losses = Arc::new(Losses::default());
-        let names = Arc::new(FieldNames::new(of));
+        let names = Arc::new(FieldNames::new(recordings));
         Self {
-            timeline: Timeline::new(of, binding, Arc::clone(&losses)),
+            timeline: Timeline::new(recordings, binding, Arc::clone(&losses)),
             times: Times::new(Arc::clone(&losses)),
             announced: Announced::new(Arc::clone(&names)),
             writer: PerfettoWriter::new(Arc::clone(&names.names)),
@@ -87,7 +87,7 @@ impl<'m> Perfetto<'m> {
             names,
             losses,
             loss_reporter: LossReporter::new(wall),
-            recordings: vec![None; of.len()],
+            recordings: vec![None; recordings.len()],
             tracks: Vec::new(),
             sources: SourceNames::default(),
             counters: HashMap::new(),
@@ -116,11 +116,11 @@ impl<'m> Perfetto<'m> {
     }
 
     /// The track of a recording.
-    fn recording(&mut self, recording: usize, of: &[AnyRecording], out: &mut Line) -> u64 {
+    fn recording(&mut self, recording: usize, recordings: &[AnyRecording], out: &mut Line) -> u64 {
         if let Some(uuid) = self.recordings[recording] {
             return uuid;
         }
-        let name = of[recording].path().to_string_lossy();
+        let name = recordings[recording].path().to_string_lossy();
         let track = NewTrack {
             name: &name,
             parent: None,
@@ -135,12 +135,12 @@ impl<'m> Perfetto<'m> {
     /// The track of a counter, below `parent`; `None` if there are too many to distinguish.
     fn counter(
         &mut self,
-        of: CounterOf,
+        key: CounterOf,
         parent: u64,
         name: impl FnOnce() -> String,
         out: &mut Line,
     ) -> Option<u64> {
-        if let Some(&uuid) = self.counters.get(&of) {
+        if let Some(&uuid) = self.counters.get(&key) {
             return Some(uuid);
         }
         if self.counters.len() >= self.most_counters {
@@ -154,17 +154,17 @@ impl<'m> Perfetto<'m> {
             content: TrackContent::Counter,
         };
         let uuid = self.writer.track(&track, out);
-        self.counters.insert(of, uuid);
+        self.counters.insert(key, uuid);
         Some(uuid)
     }
 
     /// Writes an event on its track.
-    fn draw(&mut self, row: &Row<'_>, of: &[AnyRecording], out: &mut Line) {
+    fn draw(&mut self, row: &Row<'_>, recordings: &[AnyRecording], out: &mut Line) {
         let message = &row.message;
         let time = self.time(message);
-        let place = self.timeline.place(row, of);
+        let place = self.timeline.place(row, recordings);
         if place.is_new {
-            let parent = self.recording(message.recording, of, out);
+            let parent = self.recording(message.recording, recordings, out);
             let track = self.timeline.track(place.track);
             let track = NewTrack {
                 name: &track.name,
@@ -182,11 +182,11 @@ impl<'m> Perfetto<'m> {
         }
         let binding = self.binding;
         let class = binding.class(message.recording, message.class);
-        for (counter, columns) in class.map_or(&[][..], |of| &of.counters) {
+        for (counter, columns) in class.map_or(&[][..], |class| &class.counters) {
             let counter = *counter;
             let of_field = CounterOf::Field(place.track, message.recording, message.class, counter);
             let name = || {
-                let class = &of[message.recording].event_classes()[message.class];
+                let class = &recordings[message.recording].event_classes()[message.class];
                 format!("{} {}", name_of(class), binding.counter_name(counter))
             };
             let Some(number) = counter_value(row.values.first(&columns[0])) else {
@@ -202,11 +202,11 @@ impl<'m> Perfetto<'m> {
             Phase::Instant => TrackEvent::Instant(name),
             Phase::Begin => TrackEvent::Begin(name),
             Phase::End => {
-                let class = &of[message.recording].event_classes()[message.class];
+                let class = &recordings[message.recording].event_classes()[message.class];
                 TrackEvent::End(Some((self.names.end, name_of(class))))
             }
         };
-        let flows = class.map_or(&[][..], |of| &of.flows).iter();
+        let flows = class.map_or(&[][..], |class| &class.flows).iter();
         let flows =
             flows.filter_map(|(flow, columns)| flow_id(*flow, row.values.first(&columns[0])));
         self.announced.before(message, &mut self.writer);
@@ -214,13 +214,13 @@ impl<'m> Perfetto<'m> {
     }
 
     /// Writes the samples of a row.
-    fn samples(&mut self, row: &Row<'_>, of: &[AnyRecording], out: &mut Line) {
+    fn samples(&mut self, row: &Row<'_>, recordings: &[AnyRecording], out: &mut Line) {
         let message = &row.message;
         let time = self.time(message);
         let (recording, archive) = (message.recording, message.stream);
-        let parent = self.recording(recording, of, out);
+        let parent = self.recording(recording, recordings, out);
         let mut sources = std::mem::take(&mut self.sources);
-        let names = sources.of_archive(of, recording, archive);
+        let names = sources.of_archive(recordings, recording, archive);
         let first = self.binding.plan().first_added(recording, message.class);
         for (source, name) in names.iter().enumerate() {
             let Value::Float(value) = row.values.get(first + source) else {
@@ -267,13 +267,13 @@ impl<'m> Sink for Perfetto<'m> {
     fn row(
         &mut self,
         row: &Row<'_>,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        match entry_kind(&of[row.message.recording]) {
-            EntryKind::Event => self.draw(row, of, out),
-            EntryKind::Sample => self.samples(row, of, out),
+        match entry_kind(&recordings[row.message.recording]) {
+            EntryKind::Event => self.draw(row, recordings, out),
+            EntryKind::Sample => self.samples(row, recordings, out),
         }
         true
     }

@@ -31,12 +31,12 @@ pub(super) struct FieldNames {
 }
 
 impl FieldNames {
-    pub(super) fn new(of: &[AnyRecording]) -> Self {
+    pub(super) fn new(recordings: &[AnyRecording]) -> Self {
         let mut names = Names::default();
         let (events, fields) = (&mut names.events, &mut names.annotations);
-        let mut classes = Vec::with_capacity(of.len());
-        let mut packets: Vec<Vec<Arc<[u64]>>> = Vec::with_capacity(of.len());
-        for recording in of {
+        let mut classes = Vec::with_capacity(recordings.len());
+        let mut packets: Vec<Vec<Arc<[u64]>>> = Vec::with_capacity(recordings.len());
+        for recording in recordings {
             let known = recording.event_classes().iter();
             let known = known.map(|class| {
                 let scopes = !recording.is_log();

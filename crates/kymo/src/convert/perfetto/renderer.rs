@@ -44,8 +44,8 @@ impl ClassPlan {
     fn new(class: &EventClass, numbers: &[u64], names: &FieldNames, is_log: bool) -> Self {
         let mut number = Line::new();
         if is_log {
-            let of = (AnnotationOf::Event, AnnotationKind::Uint);
-            let annotation = Annotation::new(of.0, names.event_class, of.1);
+            let kind = (AnnotationOf::Event, AnnotationKind::Uint);
+            let annotation = Annotation::new(kind.0, names.event_class, kind.1);
             let begin = annotation.begin(&mut number);
             Annotation::value(AnnotationKind::Uint, class.id, &mut number);
             Annotation::end(begin, &mut number);
@@ -81,16 +81,21 @@ impl<'m> PerfettoRenderer<'m> {
 }
 
 impl Renderer for PerfettoRenderer<'_> {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
         self.recording = recording;
-        self.kind = entry_kind(of);
-        self.is_log = of.is_log();
-        self.filler.chunk(recording, of, chunk)?;
+        self.kind = entry_kind(source);
+        self.is_log = source.is_log();
+        self.filler.chunk(recording, source, chunk)?;
         self.packet.clear();
         self.open.clear();
         let names = &self.names;
         let stream = self.streams.get(recording, chunk.stream, || {
-            let fields = PacketFields::of(of, chunk.stream);
+            let fields = PacketFields::of(source, chunk.stream);
             let numbers = names.packet_fields(recording, chunk.stream);
             let plan = Plan::new(&fields.schema, numbers, names);
             StreamPlan { fields, plan }
@@ -104,7 +109,7 @@ impl Renderer for PerfettoRenderer<'_> {
         };
         let fields = &stream.fields;
         fields.visit(&mut field_renderer, |visitor| {
-            of.visit_packet(chunk, visitor)
+            source.visit_packet(chunk, visitor)
         })
     }
 

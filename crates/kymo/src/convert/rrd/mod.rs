@@ -87,9 +87,9 @@ impl RrdOptions {
     /// # Errors
     ///
     /// A field that no event has.
-    pub fn binding(&self, of: &[AnyRecording]) -> Result<TrackBinding, UnknownField> {
+    pub fn binding(&self, recordings: &[AnyRecording]) -> Result<TrackBinding, UnknownField> {
         let value = self.value.as_ref().map(|(field, _)| field);
-        TrackBinding::of_value("--value", self.track.as_ref(), true, value, of)
+        TrackBinding::of_value("--value", self.track.as_ref(), true, value, recordings)
     }
 }
 
@@ -266,14 +266,14 @@ impl<'m> Rrd<'m> {
     /// Counts events of some recordings, which the [binding](RrdOptions::binding) was made for; `wall`
     /// is how times are shown in warnings.
     pub fn new(
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         options: RrdOptions,
         binding: &'m TrackBinding,
         wall: WallOptions,
     ) -> Self {
         let losses = Arc::new(Losses::default());
         Self {
-            timeline: Timeline::new(of, binding, Arc::clone(&losses)),
+            timeline: Timeline::new(recordings, binding, Arc::clone(&losses)),
             cells: Cells::new(
                 options.value.as_ref().map(|(_, function)| *function),
                 options.rows,
@@ -323,10 +323,10 @@ impl<'m> Rrd<'m> {
 
     /// Counts an event, or takes its value.
     #[inline]
-    fn count(&mut self, row: &Row<'_>, of: &[AnyRecording]) {
+    fn count(&mut self, row: &Row<'_>, recordings: &[AnyRecording]) {
         let message = &row.message;
         let track = self.options.track.is_some();
-        let track = track.then(|| self.timeline.place(row, of).track);
+        let track = track.then(|| self.timeline.place(row, recordings).track);
         let value = match &self.options.value {
             None => 0.0,
             Some(_) => {
@@ -347,14 +347,14 @@ impl<'m> Rrd<'m> {
             Some(track) => self.of_track.get(track).copied().flatten(),
             None => *self.of_class.get(message.recording, message.class, || None),
         };
-        let source = source.unwrap_or_else(|| self.source(row, of, track));
+        let source = source.unwrap_or_else(|| self.source(row, recordings, track));
         self.cells
             .add(seconds / u64::from(self.options.step), source, value);
     }
 
     /// The data source of an event whose track or class is new.
     #[cold]
-    fn source(&mut self, row: &Row<'_>, of: &[AnyRecording], track: Option<usize>) -> u32 {
+    fn source(&mut self, row: &Row<'_>, recordings: &[AnyRecording], track: Option<usize>) -> u32 {
         let next = self.names.len() as u32;
         if let Some(track) = track {
             self.names.push(self.timeline.track(track).name.clone());
@@ -364,7 +364,7 @@ impl<'m> Rrd<'m> {
             return next;
         }
         let (recording, class) = (row.message.recording, row.message.class);
-        let name: Arc<str> = name_of(&of[recording].event_classes()[class]).into();
+        let name: Arc<str> = name_of(&recordings[recording].event_classes()[class]).into();
         let source = *self.of_name.entry(Arc::clone(&name)).or_insert(next);
         if source == next {
             self.names.push(name.to_string());
@@ -383,20 +383,28 @@ impl<'m> Sink for Rrd<'m> {
         Filler::with_raw_texts(self.binding.plan())
     }
 
-    fn looks_at(&self, recording: usize, of: &AnyRecording, class: usize, field: FieldId) -> bool {
-        self.binding.plan().looks_at(recording, of, class, field)
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
+        self.binding
+            .plan()
+            .looks_at(recording, source, class, field)
     }
 
     fn row(
         &mut self,
         row: &Row<'_>,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
         // Of more data sources no file is made.
         if self.names.len() <= MOST_SOURCES {
-            self.count(row, of);
+            self.count(row, recordings);
         }
         true
     }

@@ -172,11 +172,11 @@ pub struct StreamSummary {
 }
 
 impl StreamSummary {
-    pub(super) fn new<R: Recording>(of: &R, stream: usize) -> Self {
-        let info = &of.streams()[stream];
-        let count = of.chunk_count(stream);
+    pub(super) fn new<R: Recording>(recording: &R, stream: usize) -> Self {
+        let info = &recording.streams()[stream];
+        let count = recording.chunk_count(stream);
         let (mut bytes, mut discarded_events, mut discarded_packets) = (0, 0u64, 0u64);
-        for chunk in of.chunks(stream) {
+        for chunk in recording.chunks(stream) {
             bytes += chunk.bytes;
             let counted = |lost: Option<Lost>| lost.and_then(|lost| lost.count).unwrap_or(0);
             discarded_events = discarded_events.saturating_add(counted(chunk.lost_events));
@@ -194,8 +194,10 @@ impl StreamSummary {
             packets: count as u64,
             bytes,
             events: None,
-            begin: of.chunk(stream, 0).and_then(|chunk| chunk.begin_time),
-            end: last.and_then(|last| of.chunk(stream, last)?.end_time),
+            begin: recording
+                .chunk(stream, 0)
+                .and_then(|chunk| chunk.begin_time),
+            end: last.and_then(|last| recording.chunk(stream, last)?.end_time),
             discarded_events,
             discarded_packets,
         }
@@ -207,16 +209,16 @@ fn clock_name(clock: &Clock) -> &str {
 }
 
 impl RecordingInfo {
-    fn new(of: &AnyRecording) -> Self {
-        match of {
-            AnyRecording::Ctf(of) => Self::Trace(Box::new(TraceInfo::new(of))),
-            AnyRecording::Symbolized(of) => Self::Trace(Box::new(TraceInfo::new(of.trace()))),
-            AnyRecording::Rrd(of) => Self::Database(DatabaseInfo::new(of)),
-            AnyRecording::Cpel(of) => Self::Log(LogInfo::of_cpel(of)),
-            AnyRecording::Elog(of) => Self::Log(LogInfo::of_elog(of)),
-            AnyRecording::Metrics(of) => Self::Metrics(MetricsInfo::new(of)),
-            AnyRecording::Perfetto(of) => Self::Log(LogInfo::of_perfetto(of)),
-            AnyRecording::Maps(of) => Self::Log(LogInfo::of_maps(of)),
+    fn new(recording: &AnyRecording) -> Self {
+        match recording {
+            AnyRecording::Ctf(trace) => Self::Trace(Box::new(TraceInfo::new(trace))),
+            AnyRecording::Symbolized(trace) => Self::Trace(Box::new(TraceInfo::new(trace.trace()))),
+            AnyRecording::Rrd(database) => Self::Database(DatabaseInfo::new(database)),
+            AnyRecording::Cpel(log) => Self::Log(LogInfo::of_cpel(log)),
+            AnyRecording::Elog(log) => Self::Log(LogInfo::of_elog(log)),
+            AnyRecording::Metrics(metrics) => Self::Metrics(MetricsInfo::new(metrics)),
+            AnyRecording::Perfetto(trace) => Self::Log(LogInfo::of_perfetto(trace)),
+            AnyRecording::Maps(export) => Self::Log(LogInfo::of_maps(export)),
         }
     }
 
@@ -240,32 +242,32 @@ impl RecordingInfo {
 }
 
 impl TraceInfo {
-    fn new(of: &Trace) -> Self {
-        let class = of.class();
-        let streams: Vec<_> = (0..of.streams().len())
-            .map(|stream| StreamSummary::new(of, stream))
+    fn new(trace: &Trace) -> Self {
+        let class = trace.class();
+        let streams: Vec<_> = (0..trace.streams().len())
+            .map(|stream| StreamSummary::new(trace, stream))
             .collect();
         Self {
-            path: of.path().to_path_buf(),
-            format: of.format(),
+            path: trace.path().to_path_buf(),
+            format: trace.format(),
             dialect: class.dialect,
-            name: of.name().map(str::to_string),
+            name: trace.name().map(str::to_string),
             identity: Identity {
                 namespace: class.namespace.clone(),
                 name: class.name.clone(),
-                uid: of.uid().map(str::to_string),
+                uid: trace.uid().map(str::to_string),
             },
-            session: of.metadata().session_id,
+            session: trace.metadata().session_id,
             byte_order: class.byte_order,
             producer: producer(&class.environment),
             environment: class.environment.clone(),
             clocks: class.clocks.iter().cloned().map(ClockInfo).collect(),
             attributes: compact(&class.attributes),
             stream_classes: stream_classes(class),
-            event_classes: event_classes(of),
-            losses: losses(of, &streams),
+            event_classes: event_classes(trace),
+            losses: losses(trace, &streams),
             streams,
-            faults: of.faults().to_vec(),
+            faults: trace.faults().to_vec(),
         }
     }
 
@@ -298,7 +300,7 @@ impl StreamSummary {
 }
 
 /// The discarded events of a trace over its time.
-fn losses(of: &Trace, streams: &[StreamSummary]) -> Spread {
+fn losses(trace: &Trace, streams: &[StreamSummary]) -> Spread {
     /// As many as fit on a line of 80 characters.
     const STRETCHES: usize = 56;
     let total = StreamSummary::total(streams);
@@ -307,8 +309,8 @@ fn losses(of: &Trace, streams: &[StreamSummary]) -> Spread {
     }
     let mut losses = Spread::new(total.begin.zip(total.end), STRETCHES);
     for stream in 0..streams.len() {
-        for chunk in of.chunks(stream) {
-            losses.add_losses(of, &chunk);
+        for chunk in trace.chunks(stream) {
+            losses.add_losses(trace, &chunk);
         }
     }
     losses
@@ -349,13 +351,13 @@ pub(super) fn plain_classes(classes: &[EventClass]) -> Vec<ClassInfo> {
     classes.iter().map(info).collect()
 }
 
-fn event_classes(of: &Trace) -> Vec<ClassInfo> {
-    let streams = of.class().streams.iter();
+fn event_classes(trace: &Trace) -> Vec<ClassInfo> {
+    let streams = trace.class().streams.iter();
     let declared: HashMap<(u64, u64), &EventRecordClass> = streams
         .flat_map(|stream| stream.events.iter().map(move |event| (stream.id, event)))
         .map(|(stream, event)| ((stream, event.id), event))
         .collect();
-    let classes = of.event_classes().iter().map(|class| {
+    let classes = trace.event_classes().iter().map(|class| {
         let declared = declared.get(&(class.stream_class, class.id));
         ClassInfo {
             stream_class: class.stream_class,
@@ -480,10 +482,10 @@ impl Info {
     /// The same, with the numbers of events that are known of traces.
     pub fn with_counts(recordings: &[AnyRecording], known: &KnownCounts) -> Self {
         let mut info = Self::new(recordings);
-        for (recording, of) in info.recordings.iter_mut().enumerate() {
-            if let RecordingInfo::Trace(trace) = of {
-                for (stream, of) in trace.streams.iter_mut().enumerate() {
-                    of.events = known.events_of_stream(recording, stream, of.packets);
+        for (recording, details) in info.recordings.iter_mut().enumerate() {
+            if let RecordingInfo::Trace(trace) = details {
+                for (stream, summary) in trace.streams.iter_mut().enumerate() {
+                    summary.events = known.events_of_stream(recording, stream, summary.packets);
                 }
             }
         }
@@ -492,7 +494,7 @@ impl Info {
 
     /// Whether opening has shown no damage.
     pub fn is_good(&self) -> bool {
-        self.recordings.iter().all(|of| match of {
+        self.recordings.iter().all(|recording| match recording {
             RecordingInfo::Trace(info) => info.faults.is_empty(),
             // Damage keeps one from being opened.
             RecordingInfo::Database(_) => true,
@@ -516,7 +518,8 @@ impl Info {
 
     /// How many databases there are.
     pub fn databases(&self) -> usize {
-        let is_database = |of: &&RecordingInfo| matches!(of, RecordingInfo::Database(_));
+        let is_database =
+            |recording: &&RecordingInfo| matches!(recording, RecordingInfo::Database(_));
         self.recordings.iter().filter(is_database).count()
     }
 
@@ -525,8 +528,8 @@ impl Info {
     pub fn to_summary(&self, style: &Style, fields: bool, damaged: usize) -> Vec<u8> {
         let mut databases = Vec::new();
         let mut parts = Vec::new();
-        for of in &self.recordings {
-            match of {
+        for recording in &self.recordings {
+            match recording {
                 RecordingInfo::Database(info) => databases.push(info),
                 other => parts.push(other.to_text(style, fields)),
             }

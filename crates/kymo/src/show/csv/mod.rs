@@ -67,9 +67,9 @@ struct Columns {
 
 impl Columns {
     /// The columns of event classes; `chosen` returns by their names which ones are shown.
-    fn new(of: &[AnyRecording], chosen: impl Fn(&EventClass) -> bool) -> Self {
+    fn new(recordings: &[AnyRecording], chosen: impl Fn(&EventClass) -> bool) -> Self {
         let mut all: Vec<Vec<Column>> = Vec::new();
-        for recording in of {
+        for recording in recordings {
             let stream_of: HashMap<u64, usize> = recording
                 .streams()
                 .iter()
@@ -131,10 +131,10 @@ impl Csv {
     pub fn of_classes(
         times: Times,
         wall: WallOptions,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         chosen: impl Fn(&EventClass) -> bool,
     ) -> Self {
-        let columns = Columns::new(of, chosen);
+        let columns = Columns::new(recordings, chosen);
         Self {
             columns: (columns.names.len() <= MOST_COLUMNS).then(|| Arc::new(columns)),
             ..Self::new(times, wall)
@@ -328,16 +328,21 @@ fn quoted_name(class: &EventClass) -> Vec<u8> {
 }
 
 impl Renderer for CsvRenderer {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        let path = of.path().as_os_str().as_encoded_bytes();
-        self.start(recording, path, of.entry_kind(chunk.stream));
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
+        let path = source.path().as_os_str().as_encoded_bytes();
+        self.start(recording, path, source.entry_kind(chunk.stream));
         match &mut self.cells {
-            Cells::Json(json, _) => json.chunk(recording, of, chunk),
+            Cells::Json(json, _) => json.chunk(recording, source, chunk),
             Cells::Columns(cells) => cells.row.packet(
                 recording,
                 chunk.stream,
-                || PacketFields::of(of, chunk.stream),
-                |visitor| of.visit_packet(chunk, visitor),
+                || PacketFields::of(source, chunk.stream),
+                |visitor| source.visit_packet(chunk, visitor),
             ),
         }
     }

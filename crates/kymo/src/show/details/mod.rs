@@ -62,7 +62,7 @@ impl Details {
     }
 
     /// The number of a recording; when it is met first, writes its metadata.
-    fn meet(&mut self, recording: usize, of: &Trace) -> usize {
+    fn meet(&mut self, recording: usize, trace: &Trace) -> usize {
         if let Some(number) = self.met.iter().position(|&met| met == recording) {
             return number;
         }
@@ -74,7 +74,7 @@ impl Details {
         if !is_first {
             self.text.newline();
         }
-        metadata::trace_class(of.class(), &mut self.text);
+        metadata::trace_class(trace.class(), &mut self.text);
         self.met.len() - 1
     }
 
@@ -104,9 +104,9 @@ impl Details {
     }
 
     /// Writes the line that says which stream a message belongs to.
-    fn tag(&mut self, number: usize, of: &Trace, stream: usize) {
-        let class = of.streams()[stream].class;
-        let id = stream_id(of.streams(), stream);
+    fn tag(&mut self, number: usize, trace: &Trace, stream: usize) {
+        let class = trace.streams()[stream].class;
+        let id = stream_id(trace.streams(), stream);
         let tag = match self.text.options.compact {
             true => format!("{{{number} {class} {id}}} "),
             false => format!("{{Trace {number}, Stream class ID {class}, Stream ID {id}}}\n"),
@@ -114,11 +114,11 @@ impl Details {
         self.text.push(&tag);
     }
 
-    fn stream_begin(&mut self, of: &Trace, stream: usize) {
-        let streams = of.streams();
+    fn stream_begin(&mut self, trace: &Trace, stream: usize) {
+        let streams = trace.streams();
         let numbers = (0..streams.len()).map(|at| (stream_id(streams, at), streams[at].class));
         let numbers: Vec<_> = numbers.collect();
-        let class = &of.class().streams[of.stream_class(stream)];
+        let class = &trace.class().streams[trace.stream_class(stream)];
         if self.text.options.compact {
             return self.text.push("Stream beginning\n");
         }
@@ -135,9 +135,9 @@ impl Details {
             {
                 text.text_property("Class name", name);
             }
-            let name = of.name().unwrap_or_default();
+            let name = trace.name().unwrap_or_default();
             metadata::trace(
-                of.class(),
+                trace.class(),
                 (!options.no_trace_name).then_some(name),
                 &numbers,
                 text,
@@ -145,13 +145,13 @@ impl Details {
         });
     }
 
-    fn chunk_begin(&mut self, message: &Message, of: &Trace) {
+    fn chunk_begin(&mut self, message: &Message, trace: &Trace) {
         self.text.push("Packet beginning");
         if self.text.options.compact {
             return self.text.newline();
         }
         let (fields, plan) = self.packets.get(message.recording, message.stream, || {
-            let fields = PacketFields::of(of, message.stream);
+            let fields = PacketFields::of(trace, message.stream);
             let plan = Plan::new(&fields.schema, &fields.hidden);
             (fields, plan)
         });
@@ -159,7 +159,7 @@ impl Details {
             return self.text.newline();
         }
         self.text.push(":\n");
-        let Some(chunk) = of.chunk(message.stream, message.chunk) else {
+        let Some(chunk) = trace.chunk(message.stream, message.chunk) else {
             return;
         };
         let mut field_renderer = FieldRenderer {
@@ -168,7 +168,7 @@ impl Details {
             counters: &mut Vec::new(),
         };
         let shown = fields.visit(&mut field_renderer, |visitor| {
-            of.visit_packet(&chunk, visitor)
+            trace.visit_packet(&chunk, visitor)
         });
         if shown.is_err() {
             // The pipeline reports it; what was read before it is shown.
@@ -207,19 +207,19 @@ impl Sink for Details {
     fn event(
         &mut self,
         message: &Message,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
         warnings: &mut Vec<u8>,
     ) {
-        self.message(message, of, text, out, warnings);
+        self.message(message, recordings, text, out, warnings);
     }
 
     /// All messages are written the same way.
     fn message(
         &mut self,
         message: &Message,
-        of: &[AnyRecording],
+        recordings: &[AnyRecording],
         text: &[u8],
         out: &mut Line,
         _warnings: &mut Vec<u8>,
@@ -227,7 +227,7 @@ impl Sink for Details {
         self.text.line.clear();
         let all = !self.met.is_empty();
         // A database has nothing that babeltrace2 prints.
-        let Some(recording) = of[message.recording].as_ctf() else {
+        let Some(recording) = recordings[message.recording].as_ctf() else {
             return;
         };
         let stream = &recording.streams()[message.stream];

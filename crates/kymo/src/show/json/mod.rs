@@ -152,11 +152,11 @@ enum Form {
 }
 
 impl Form {
-    fn of(of: &AnyRecording, stream: usize) -> Self {
-        match of.entry_kind(stream) {
-            _ if matches!(of, AnyRecording::Metrics(_)) => Self::Metrics,
+    fn of(recording: &AnyRecording, stream: usize) -> Self {
+        match recording.entry_kind(stream) {
+            _ if matches!(recording, AnyRecording::Metrics(_)) => Self::Metrics,
             EntryKind::Sample => Self::Sample,
-            EntryKind::Event if of.is_log() => Self::Flat,
+            EntryKind::Event if recording.is_log() => Self::Flat,
             EntryKind::Event => Self::Event,
         }
     }
@@ -227,19 +227,19 @@ impl JsonRenderer {
 }
 
 impl StreamPlan {
-    fn new(of: &AnyRecording, stream: usize, is_cell: bool) -> Self {
-        let info = &of.streams()[stream];
+    fn new(recording: &AnyRecording, stream: usize, is_cell: bool) -> Self {
+        let info = &recording.streams()[stream];
         let mut line = Line::new();
         if !is_cell {
             line.push(b",");
             key("recording", &mut line);
-            line.json_string(of.path().as_os_str().as_encoded_bytes());
+            line.json_string(recording.path().as_os_str().as_encoded_bytes());
             line.push(b",");
             key("kind", &mut line);
-            line.json_string(of.entry_kind(stream).as_str().as_bytes());
+            line.json_string(recording.entry_kind(stream).as_str().as_bytes());
             line.push(SCHEMA);
         }
-        match Form::of(of, stream) {
+        match Form::of(recording, stream) {
             Form::Flat | Form::Metrics => {}
             Form::Sample => {
                 line.push(b",\"archive\":");
@@ -249,7 +249,7 @@ impl StreamPlan {
             }
             Form::Event => {
                 line.push(b",\"trace\":");
-                text_or_null(of.name(), &mut line);
+                text_or_null(recording.name(), &mut line);
                 line.push(b",\"stream_class\":");
                 line.decimal(info.class);
                 line.push(b",\"stream\":");
@@ -259,7 +259,7 @@ impl StreamPlan {
                 }
             }
         }
-        Self::with_header(line.as_bytes(), PacketFields::of(of, stream))
+        Self::with_header(line.as_bytes(), PacketFields::of(recording, stream))
     }
 
     fn with_header(header: &[u8], fields: PacketFields) -> Self {
@@ -302,14 +302,19 @@ fn text_or_null(text: Option<&str>, line: &mut Line) {
 }
 
 impl Renderer for JsonRenderer {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.form = Form::of(of, chunk.stream);
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
+        self.form = Form::of(source, chunk.stream);
         let is_cell = self.is_cell;
         self.start(
             recording,
             chunk.stream,
-            || StreamPlan::new(of, chunk.stream, is_cell),
-            |visitor| of.visit_packet(chunk, visitor),
+            || StreamPlan::new(source, chunk.stream, is_cell),
+            |visitor| source.visit_packet(chunk, visitor),
         )
     }
 

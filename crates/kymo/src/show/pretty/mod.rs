@@ -278,14 +278,19 @@ impl PrettyRenderer {
 }
 
 impl Renderer for PrettyRenderer {
-    fn chunk(&mut self, recording: usize, of: &AnyRecording, chunk: &Chunk) -> Result<(), Fault> {
-        self.facts.get(recording, 0, || Facts::of(of));
+    fn chunk(
+        &mut self,
+        recording: usize,
+        source: &AnyRecording,
+        chunk: &Chunk,
+    ) -> Result<(), Fault> {
+        self.facts.get(recording, 0, || Facts::of(source));
         self.start(
             recording,
             chunk.stream,
-            of.streams()[chunk.stream].clock.is_some(),
-            || PacketFields::of(of, chunk.stream),
-            |visitor| of.visit_packet(chunk, visitor),
+            source.streams()[chunk.stream].clock.is_some(),
+            || PacketFields::of(source, chunk.stream),
+            |visitor| source.visit_packet(chunk, visitor),
         )
     }
 

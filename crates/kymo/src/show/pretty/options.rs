@@ -40,7 +40,9 @@ impl Options {
     /// recording. babeltrace2, which knows traces only, names none.
     #[must_use]
     pub fn for_recordings(mut self, recordings: &[AnyRecording]) -> Self {
-        let all_traces = recordings.iter().all(|of| of.as_ctf().is_some());
+        let all_traces = recordings
+            .iter()
+            .all(|recording| recording.as_ctf().is_some());
         self.fields.recording |= recordings.len() > 1 && !all_traces;
         self
     }

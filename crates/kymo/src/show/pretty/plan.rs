@@ -139,8 +139,8 @@ impl BitLabels {
         let text = |bit: u32| {
             let value = 1 << bit;
             let mappings = labels.mappings().iter();
-            let of = mappings.filter(|mapping| mapping.ranges.contains(&(value, value)));
-            let names: Vec<&str> = of.map(|mapping| &*mapping.label).collect();
+            let matching = mappings.filter(|mapping| mapping.ranges.contains(&(value, value)));
+            let names: Vec<&str> = matching.map(|mapping| &*mapping.label).collect();
             let mut line = Line::new();
             label_list(&names, palette, &mut line);
             (!names.is_empty()).then(|| Stamp::new(line.as_bytes()))

@@ -27,7 +27,7 @@ struct Partial {
 /// there is no index, or it is damaged.
 pub(super) fn answer(
     done: &Done,
-    of: &AnyRecording,
+    recording: &AnyRecording,
     tracks: Option<&[(usize, TrackPath)]>,
     grid: &OwnGrid,
 ) -> Option<Vec<(Track, Bins)>> {
@@ -36,7 +36,9 @@ pub(super) fn answer(
     let wanted: BTreeSet<u32> = match tracks {
         None => (0..all.len() as u32).collect(),
         Some(tracks) => {
-            let of_recording = tracks.iter().filter(|(of, _)| *of == grid.recording);
+            let of_recording = tracks
+                .iter()
+                .filter(|(recording, _)| *recording == grid.recording);
             of_recording
                 .filter_map(|(_, path)| done.numbers.get(path).copied())
                 .collect()
@@ -57,10 +59,10 @@ pub(super) fn answer(
             }),
         }
     }
-    read_missing(of, (index, &all), grid, &mut partial);
-    for of in partial {
-        let track = all[of.number as usize].clone();
-        found.push((track, of.missing.complete(of.known)));
+    read_missing(recording, (index, &all), grid, &mut partial);
+    for part in partial {
+        let track = all[part.number as usize].clone();
+        found.push((track, part.missing.complete(part.known)));
     }
     Some(found)
 }
@@ -105,32 +107,32 @@ fn parts(ranges: Vec<(i64, i64)>, spans: &Grid, index: &Index, has_slices: bool)
 
 /// Reads the rows that are missing.
 fn read_missing(
-    of: &AnyRecording,
+    recording: &AnyRecording,
     (index, all): (&Index, &[&Track]),
     grid: &OwnGrid,
     partial: &mut [Partial],
 ) {
     let spans = &grid.spans;
-    let contributions = Contributions::new(of);
+    let contributions = Contributions::new(recording);
     if contributions.is_plain() {
-        return read_streams(of, all, grid, partial);
+        return read_streams(recording, all, grid, partial);
     }
     let has_slices = contributions.has_slices();
-    let ranges = partial.iter().flat_map(|of| of.missing.ranges());
+    let ranges = partial.iter().flat_map(|part| part.missing.ranges());
     let mut ranges: Vec<(i64, i64)> = ranges
         .map(|&(begin, end)| (begin.max(spans.begin()), end.min(spans.end())))
         .collect();
     ranges.sort_unstable();
     let mut places = vec![None; all.len()];
-    for (place, of) in partial.iter().enumerate() {
-        places[of.number as usize] = Some(place);
+    for (place, part) in partial.iter().enumerate() {
+        places[part.number as usize] = Some(place);
     }
     for part in parts(ranges, spans, index, has_slices) {
         let within = Within {
             window: grid.window(part.from, part.end),
             first_chunks: Vec::new(),
         };
-        let mut contributions = Contributions::new(of);
+        let mut contributions = Contributions::new(recording);
         contributions.know(all.iter().copied());
         contributions.go_on(part.open.map(|open| &index.meta().open[open]));
         let mut reread = Reread {
@@ -138,21 +140,21 @@ fn read_missing(
             partial,
             begin: part.begin,
         };
-        run(of, &mut contributions, &within, &mut reread);
+        run(recording, &mut contributions, &within, &mut reread);
     }
 }
 
 /// The same where each row is on the track of its stream, and no more than there: of a stream only those chunks are
 /// read in which rows are missing.
-fn read_streams(of: &AnyRecording, all: &[&Track], grid: &OwnGrid, partial: &mut [Partial]) {
+fn read_streams(recording: &AnyRecording, all: &[&Track], grid: &OwnGrid, partial: &mut [Partial]) {
     let (own_begin, spans) = (grid.own_begin, &grid.spans);
-    for stream in 0..of.streams().len() {
-        let track = stream_track(of, stream);
+    for stream in 0..recording.streams().len() {
+        let track = stream_track(recording, stream);
         let is_it = |part: &&mut Partial| all[part.number as usize].path == track.path;
         let Some(part) = partial.iter_mut().find(is_it) else {
             continue;
         };
-        for chunk in of.chunks(stream) {
+        for chunk in recording.chunks(stream) {
             let own = |time: Timestamp| time.as_nanos().saturating_sub(own_begin);
             let begin = chunk.begin_time.map_or(i64::MIN, own).max(spans.begin());
             let end = chunk.end_time.map_or(i64::MAX, own).min(spans.end());
@@ -160,7 +162,7 @@ fn read_streams(of: &AnyRecording, all: &[&Track], grid: &OwnGrid, partial: &mut
             let after = ranges.partition_point(|range| range.1 < begin);
             if ranges.get(after).is_some_and(|range| range.0 <= end) {
                 let missing = &mut part.missing;
-                of.walk(&chunk, ReadChunk { missing, own_begin });
+                recording.walk(&chunk, ReadChunk { missing, own_begin });
             }
         }
     }

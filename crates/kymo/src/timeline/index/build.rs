@@ -40,10 +40,10 @@ impl Shared {
     }
 
     pub(super) fn work(&self) {
-        for (of, is_unindexed) in self.timeline.recordings.iter().zip(&self.is_unindexed) {
+        for (recording, is_unindexed) in self.timeline.recordings.iter().zip(&self.is_unindexed) {
             let done = match is_unindexed {
                 true => Some(Done::default()),
-                false => self.prepare(of),
+                false => self.prepare(recording),
             };
             let Some(done) = done else {
                 return;
@@ -54,12 +54,12 @@ impl Shared {
     }
 
     /// Takes the index of a recording from the cache, or builds it; `None` if nothing waits for it any more.
-    fn prepare(&self, of: &AnyRecording) -> Option<Done> {
-        let key = key(of, &self.options.opened);
+    fn prepare(&self, recording: &AnyRecording) -> Option<Done> {
+        let key = key(recording, &self.options.opened);
         let cache = self.options.cache.as_ref().zip(key.as_ref());
         let cached = cache.and_then(|(cache, key)| cache.get(key));
         let mut built = match cached {
-            Some(Cached::Whole(index)) if reaches(of, &index) == Some(true) => {
+            Some(Cached::Whole(index)) if reaches(recording, &index) == Some(true) => {
                 let kept = cache.map(|(cache, key)| cache.path(key));
                 let state = IndexState {
                     kept,
@@ -67,14 +67,14 @@ impl Shared {
                 };
                 return Some(Done::new(index, state));
             }
-            Some(Cached::Older(index)) if reaches(of, &index).is_some() => {
-                self.build(of, key.as_ref(), Some(&index))
+            Some(Cached::Older(index)) if reaches(recording, &index).is_some() => {
+                self.build(recording, key.as_ref(), Some(&index))
             }
             _ => Ok(None),
         };
         if matches!(built, Ok(None)) {
             self.await_beginning();
-            built = self.build(of, key.as_ref(), None);
+            built = self.build(recording, key.as_ref(), None);
         }
         if self.stop.load(Ordering::Relaxed) {
             return None;
@@ -136,19 +136,19 @@ impl Shared {
     /// Reads a recording, or what is new of it, and makes its index. `None` where that cannot be.
     fn build(
         &self,
-        of: &AnyRecording,
+        source: &AnyRecording,
         key: Option<&Key>,
         older: Option<&Index>,
     ) -> io::Result<Option<Built>> {
         let mut late = Late::default();
         let mut recordings = self.timeline.recordings.iter();
-        let recording = recordings.position(|other| std::ptr::eq(other, of));
+        let recording = recordings.position(|other| std::ptr::eq(other, source));
         let seen = recording.filter(|_| older.is_none());
-        let seen = seen.map(|recording| Arc::new(Seen::new(recording, of)));
+        let seen = seen.map(|recording| Arc::new(Seen::new(recording, source)));
         self.seen().clone_from(&seen);
         // Where rows are not in order, those that are late are known when it is read once more.
         for is_last in [false, true] {
-            let mut contributions = Contributions::new(of);
+            let mut contributions = Contributions::new(source);
             if older.is_some() && (contributions.has_slices() || !contributions.is_by_stream()) {
                 return Ok(None);
             }
@@ -162,9 +162,9 @@ impl Shared {
                 late: std::mem::take(&mut late),
                 is_last,
                 seen: seen.as_deref().filter(|_| !is_last),
-                chunks: vec![None; of.streams().len()],
-                sizes: (0..of.streams().len())
-                    .map(|stream| of.chunk(stream, 0).map_or(0, |chunk| chunk.bytes))
+                chunks: vec![None; source.streams().len()],
+                sizes: (0..source.streams().len())
+                    .map(|stream| source.chunk(stream, 0).map_or(0, |chunk| chunk.bytes))
                     .collect(),
             };
             let mut meta = older.map_or_else(Meta::default, |older| older.meta().clone());
@@ -176,13 +176,13 @@ impl Shared {
             if let Some(older) = older {
                 contributions.know(older.tracks());
                 let chunks = meta.chunks.chunks(2);
-                within.first_chunks = chunks.map(|of| of[0] as usize).collect();
+                within.first_chunks = chunks.map(|pair| pair[0] as usize).collect();
             }
-            let chunks = Chunks::new(of, &within.first_chunks);
+            let chunks = Chunks::new(source, &within.first_chunks);
             let is_plain = contributions.is_plain() && chunks.are_small();
-            let met = match is_plain {
-                true => run_plain(of, &mut contributions, &chunks, &mut building),
-                false => run(of, &mut contributions, &within, &mut building),
+            let result = match is_plain {
+                true => run_plain(source, &mut contributions, &chunks, &mut building),
+                false => run(source, &mut contributions, &within, &mut building),
             };
             if self.stop.load(Ordering::Relaxed) || building.late.count > MOST_LATE {
                 return Ok(None);
@@ -203,23 +203,23 @@ impl Shared {
             meta.rows += contributions.rows;
             meta.untimed += contributions.untimed;
             if contributions.may_be_timed {
-                meta.only_at = Some(own_begin(of));
+                meta.only_at = Some(own_begin(source));
             }
-            meta.faults += met.faults.len() as u64 + met.more_faults;
+            meta.faults += result.faults.len() as u64 + result.more_faults;
             meta.counts.extend(match is_plain {
-                true => met.counts,
-                false => count_chunks(of, &chunks, &self.stop),
+                true => result.counts,
+                false => count_chunks(source, &chunks, &self.stop),
             });
             meta.counts
                 .sort_by_key(|counts| (counts.stream, counts.first));
             meta.open = contributions.open_at.take().unwrap_or_default();
-            meta.chunks = chunk_key(of, None);
+            meta.chunks = chunk_key(source, None);
             let spool = building.writer.finish(&meta)?;
             let index = Index::open(spool.finish()?).map_err(io::Error::other)?;
             return Ok(Some(Built {
                 index,
                 read: contributions.rows,
-                faults: met.faults,
+                faults: result.faults,
             }));
         }
         Ok(None)

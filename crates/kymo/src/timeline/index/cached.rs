@@ -12,25 +12,27 @@ use crate::AnyRecording;
 use crate::timeline::contributions::own_begin;
 
 /// What distinguishes a recording's index from others, however it is shifted; `None` where it is not in plain files.
-pub(super) fn key(of: &AnyRecording, opened: &[u8]) -> Option<Key> {
-    let own_begin = own_begin(of);
+pub(super) fn key(recording: &AnyRecording, opened: &[u8]) -> Option<Key> {
+    let own_begin = own_begin(recording);
     let mut hasher = DefaultHasher::new();
-    for (stream, info) in of.streams().iter().enumerate() {
+    for (stream, info) in recording.streams().iter().enumerate() {
         (info.class, info.id, &info.name).hash(&mut hasher);
         if let Some(clock) = &info.clock {
             let begin = clock.timestamp(0).map(Timestamp::as_nanos);
             let begin = begin.map(|begin| i128::from(begin) - i128::from(own_begin));
             (&clock.name, clock.frequency, begin).hash(&mut hasher);
         }
-        let first = of.chunk(stream, 0).and_then(|chunk| chunk.begin_time);
+        let first = recording
+            .chunk(stream, 0)
+            .and_then(|chunk| chunk.begin_time);
         own(first, own_begin).hash(&mut hasher);
     }
-    for class in of.event_classes() {
+    for class in recording.event_classes() {
         (class.id, class.stream_class, &class.name).hash(&mut hasher);
     }
     let mut options = opened.to_vec();
     options.extend(hasher.finish().to_le_bytes());
-    match of {
+    match recording {
         AnyRecording::Ctf(trace) => {
             let metadata = trace
                 .metadata_files()
@@ -42,7 +44,7 @@ pub(super) fn key(of: &AnyRecording, opened: &[u8]) -> Option<Key> {
             let paths: Vec<&Path> = metadata.chain(streams).chain(indexes).collect();
             Key::new(paths, options)
         }
-        _ => Key::new([of.path()], options),
+        _ => Key::new([recording.path()], options),
     }
 }
 
@@ -52,17 +54,17 @@ fn own(time: Option<Timestamp>, own_begin: i64) -> Option<i128> {
 
 /// For each stream the number of its chunks, and what identifies them: of the first ones, if that many are
 /// known.
-pub(super) fn chunk_key(of: &AnyRecording, known: Option<&[u64]>) -> Vec<u64> {
-    let own_begin = own_begin(of);
+pub(super) fn chunk_key(recording: &AnyRecording, known: Option<&[u64]>) -> Vec<u64> {
+    let own_begin = own_begin(recording);
     let mut key = Vec::new();
-    for stream in 0..of.streams().len() {
-        let all = of.chunk_count(stream);
+    for stream in 0..recording.streams().len() {
+        let all = recording.chunk_count(stream);
         let count = known.and_then(|known| known.get(2 * stream));
         let count = count.map_or(all, |&count| {
             usize::try_from(count).unwrap_or(usize::MAX).min(all)
         });
         let mut hasher = DefaultHasher::new();
-        for chunk in of.chunks(stream).take(count) {
+        for chunk in recording.chunks(stream).take(count) {
             let times = [chunk.begin_time, chunk.end_time].map(|time| own(time, own_begin));
             (chunk.bytes, chunk.begin, chunk.end, times).hash(&mut hasher);
         }
@@ -73,8 +75,8 @@ pub(super) fn chunk_key(of: &AnyRecording, known: Option<&[u64]>) -> Vec<u64> {
 
 /// Whether an index has all of a recording; `None` where it is of something else, or its times would be beyond those
 /// there are.
-pub(super) fn reaches(of: &AnyRecording, index: &Index) -> Option<bool> {
-    let own_begin = own_begin(of);
+pub(super) fn reaches(recording: &AnyRecording, index: &Index) -> Option<bool> {
+    let own_begin = own_begin(recording);
     let fits = |own: i64| {
         own.checked_add(own_begin)
             .is_some_and(|time| time > i64::MIN)
@@ -88,10 +90,10 @@ pub(super) fn reaches(of: &AnyRecording, index: &Index) -> Option<bool> {
         return None;
     }
     let known = &index.meta().chunks;
-    let same = *known == chunk_key(of, Some(known));
-    let all = 0..of.streams().len();
-    let mut counts = all.map(|stream| of.chunk_count(stream) as u64);
-    same.then(|| counts.by_ref().eq(known.chunks(2).map(|of| of[0])))
+    let same = *known == chunk_key(recording, Some(known));
+    let all = 0..recording.streams().len();
+    let mut counts = all.map(|stream| recording.chunk_count(stream) as u64);
+    same.then(|| counts.by_ref().eq(known.chunks(2).map(|pair| pair[0])))
 }
 
 /// How many events chunks have, as far as indexes in a cache know it, for [`Stats`](crate::report::Stats).
@@ -104,11 +106,11 @@ pub struct KnownCounts {
 impl Timeline {
     /// Whether the cache has whole indexes of all recordings: then [`Timeline::index`] need not read them.
     pub fn is_indexed(&self, options: &IndexOptions) -> bool {
-        self.recordings().iter().all(|of| {
-            let key = key(of, &options.opened);
+        self.recordings().iter().all(|recording| {
+            let key = key(recording, &options.opened);
             let cached = key.and_then(|key| options.cache.as_ref()?.get(&key));
             match cached {
-                Some(Cached::Whole(index)) => reaches(of, &index) == Some(true),
+                Some(Cached::Whole(index)) => reaches(recording, &index) == Some(true),
                 _ => false,
             }
         })
@@ -118,16 +120,16 @@ impl Timeline {
 impl KnownCounts {
     /// Looks recordings up in the cache. Nothing is built or written there.
     pub fn new(recordings: &[AnyRecording], options: &IndexOptions) -> Self {
-        let of_recording = |of: &AnyRecording| {
-            let key = key(of, &options.opened)?;
+        let of_recording = |recording: &AnyRecording| {
+            let key = key(recording, &options.opened)?;
             // Of files that have grown, what was there is known.
             let (Cached::Whole(index) | Cached::Older(index)) =
                 options.cache.as_ref()?.get(&key)?;
-            reaches(of, &index)?;
-            Some((own_begin(of), index.into_meta().counts))
+            reaches(recording, &index)?;
+            Some((own_begin(recording), index.into_meta().counts))
         };
         let recordings = recordings.iter();
-        let recordings = recordings.map(|of| of_recording(of).unwrap_or_default());
+        let recordings = recordings.map(|recording| of_recording(recording).unwrap_or_default());
         Self {
             recordings: recordings.collect(),
         }
@@ -141,7 +143,7 @@ impl KnownCounts {
         chunks: u64,
     ) -> Option<u64> {
         let (_, all) = self.recordings.get(recording)?;
-        let of_stream = all.iter().filter(|of| of.stream as usize == stream);
+        let of_stream = all.iter().filter(|counts| counts.stream as usize == stream);
         let (mut next, mut events) = (0, 0u64);
         for counts in of_stream {
             if counts.first != next {
@@ -162,7 +164,7 @@ impl KnownCounts {
     ) -> Option<&ChunkCounts> {
         let (_, all) = self.recordings.get(recording)?;
         let place = (stream as u64, chunk as u64);
-        let after = all.partition_point(|of| (of.stream.into(), of.first) <= place);
+        let after = all.partition_point(|counts| (counts.stream.into(), counts.first) <= place);
         let counts = all.get(after.checked_sub(1)?)?;
         let is_within =
             u64::from(counts.stream) == place.0 && place.1 - counts.first < counts.chunks;
@@ -171,7 +173,7 @@ impl KnownCounts {
 
     /// A tally of a recording at times on the time line.
     pub(crate) fn on_time_line(&self, recording: usize, tally: &Tally) -> Tally {
-        let own_begin = self.recordings.get(recording).map_or(0, |of| of.0);
+        let own_begin = self.recordings.get(recording).map_or(0, |known| known.0);
         let later =
             |time: Timestamp| Timestamp::from_nanos(time.as_nanos().saturating_add(own_begin));
         Tally {

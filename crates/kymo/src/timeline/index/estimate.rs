@@ -33,30 +33,32 @@ struct SeenStream {
 }
 
 impl Seen {
-    pub(super) fn new(recording: usize, of: &impl Recording) -> Self {
+    pub(super) fn new(recording: usize, source: &impl Recording) -> Self {
         let stream = |stream: usize| SeenStream {
-            rows: (0..of.chunk_count(stream))
+            rows: (0..source.chunk_count(stream))
                 .map(|_| AtomicU32::new(0))
                 .collect(),
             ..SeenStream::default()
         };
         Self {
             recording,
-            streams: (0..of.streams().len()).map(stream).collect(),
+            streams: (0..source.streams().len()).map(stream).collect(),
         }
     }
 
     /// Takes the rows of a part of a chunk; `bytes` is the size of the chunk if it begins.
     pub(super) fn add(&self, stream: usize, chunk: usize, rows: usize, bytes: Option<u64>) {
-        let Some(of) = self.streams.get(stream) else {
+        let Some(counts) = self.streams.get(stream) else {
             return;
         };
-        if let Some(known) = of.rows.get(chunk) {
+        if let Some(known) = counts.rows.get(chunk) {
             known.fetch_add(u32::try_from(rows).unwrap_or(u32::MAX), Ordering::Relaxed);
         }
-        of.at.fetch_max(chunk, Ordering::Relaxed);
-        of.all.fetch_add(rows as u64, Ordering::Relaxed);
-        of.bytes.fetch_add(bytes.unwrap_or(0), Ordering::Relaxed);
+        counts.at.fetch_max(chunk, Ordering::Relaxed);
+        counts.all.fetch_add(rows as u64, Ordering::Relaxed);
+        counts
+            .bytes
+            .fetch_add(bytes.unwrap_or(0), Ordering::Relaxed);
     }
 }
 
@@ -88,17 +90,17 @@ impl Shared {
         tracks: Option<&[(usize, TrackPath)]>,
         summary: &mut Summary,
     ) {
-        let of = &self.timeline.recordings[grid.recording];
+        let recording = &self.timeline.recordings[grid.recording];
         let usual = row_size(&self.bytes, &self.rows).unwrap_or(USUAL_ROW);
         let seen = self.seen().clone();
         let seen = seen.filter(|seen| seen.recording == grid.recording);
-        for stream in 0..of.streams().len() {
-            let track = stream_track(of, stream);
+        for stream in 0..recording.streams().len() {
+            let track = stream_track(recording, stream);
             if is_wanted(tracks, grid.recording, &track.path) {
                 let mut bins: BTreeMap<u64, Bin> = BTreeMap::new();
                 let seen = seen.as_ref().and_then(|seen| seen.streams.get(stream));
                 let row = seen.and_then(SeenStream::row_size).unwrap_or(usual);
-                for chunk in of.chunks(stream) {
+                for chunk in recording.chunks(stream) {
                     let known = seen.and_then(|seen| seen.rows(chunk.number));
                     let rows = known.unwrap_or_else(|| (chunk.bytes / row).max(1));
                     if rows > 0 {

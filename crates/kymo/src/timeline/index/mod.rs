@@ -129,7 +129,7 @@ impl Timeline {
             is_unindexed: self
                 .recordings()
                 .iter()
-                .map(|of| series::is_small(of, options.unindexed_bytes))
+                .map(|recording| series::is_small(recording, options.unindexed_bytes))
                 .collect(),
             begins: Instant::now().checked_add(options.patience),
             is_begun: AtomicBool::new(options.patience.is_zero()),
@@ -262,8 +262,8 @@ impl TimelineIndex {
                 false => shared.estimate(grid, tracks, summary),
             };
         };
-        let of = &timeline.recordings[recording];
-        let known = answer::answer(&done, of, tracks, grid);
+        let recording = &timeline.recordings[recording];
+        let known = answer::answer(&done, recording, tracks, grid);
         let Some((found, index)) = known.zip(done.index.as_ref()) else {
             // It has no index, or a block was damaged later, which is found only now.
             return timeline.count_rows(grid, tracks, summary);
@@ -277,22 +277,22 @@ impl TimelineIndex {
     /// What is known of all rows of a recording, without waiting. It no longer changes once it is not an estimate.
     pub fn overview(&self, recording: usize) -> Overview {
         let shared = &*self.shared;
-        let Some(of) = shared.timeline.recordings.get(recording) else {
+        let Some(source) = shared.timeline.recordings.get(recording) else {
             return Overview::default();
         };
         if shared.is_unindexed[recording] {
-            return series::overview(of);
+            return series::overview(source);
         }
         let is_estimate = shared.lock().len() <= recording && !self.is_ended();
         let one = |grid: &OwnGrid, summary: &mut Summary| self.summarize_one(grid, None, summary);
         let summary = shared.timeline.summarize(Window::ALL, &[recording], 1, one);
-        let tracks = summary.tracks.into_iter().map(|of| {
+        let tracks = summary.tracks.into_iter().map(|track| {
             let mut all = Bin::default();
-            of.bins.iter().for_each(|(_, bin)| all.add(bin));
-            (of.track, all)
+            track.bins.iter().for_each(|(_, bin)| all.add(bin));
+            (track.track, all)
         });
         let mut tracks: Vec<(Track, Bin)> = tracks.collect();
-        tracks.extend(empty_streams(of, &tracks));
+        tracks.extend(empty_streams(source, &tracks));
         Overview {
             tracks,
             untimed: summary.untimed,
@@ -302,14 +302,14 @@ impl TimelineIndex {
 }
 
 /// The streams of a trace that have no rows, unless other tracks than streams are shown.
-fn empty_streams(of: &AnyRecording, known: &[(Track, Bin)]) -> Vec<(Track, Bin)> {
+fn empty_streams(recording: &AnyRecording, known: &[(Track, Bin)]) -> Vec<(Track, Bin)> {
     let is_stream =
         |(track, _): &(Track, Bin)| matches!(track.path.parts(), [TrackPart::Stream { .. }]);
-    if of.as_ctf().is_none() || !known.iter().all(is_stream) {
+    if recording.as_ctf().is_none() || !known.iter().all(is_stream) {
         return Vec::new();
     }
     let known: HashSet<&TrackPath> = known.iter().map(|(track, _)| &track.path).collect();
-    let streams = (0..of.streams().len()).map(|stream| stream_track(of, stream));
+    let streams = (0..recording.streams().len()).map(|stream| stream_track(recording, stream));
     let empty = streams.filter(|track| !known.contains(&track.path));
     empty.map(|track| (track, Bin::EMPTY)).collect()
 }
@@ -333,24 +333,24 @@ impl TimelineIndex {
                 end: Timestamp::from_nanos(begin.max(end)),
             };
             let found = self.summary(range, tracks, width).tracks.into_iter();
-            let bins = found.flat_map(|of| of.bins).map(move |(_, bin)| {
+            let bins = found.flat_map(|track| track.bins).map(move |(_, bin)| {
                 let (first, last) = (mirror(bin.first), mirror(bin.last));
                 (first.min(last), first.max(last))
             });
             bins.collect::<Vec<_>>()
         };
         let all = bins(i64::MIN, i64::MAX, 1);
-        let first = all.iter().map(|of| of.0).min()?;
+        let first = all.iter().map(|bin| bin.0).min()?;
         let begin = mirror(time.as_nanos()).max(first);
-        let mut end = all.iter().map(|of| of.1).max()?;
+        let mut end = all.iter().map(|bin| bin.1).max()?;
         while begin <= end {
             // A bin that begins before the range has rows in it, but where is not known: then these are looked at more
             // closely. Each time, spans are at most 1/128 as long as the range.
             let near = bins(begin, end, 256);
-            let within = near.iter().map(|of| of.0).filter(|&first| first >= begin);
-            let across = near.iter().filter(|of| of.0 < begin && of.1 >= begin);
+            let within = near.iter().map(|bin| bin.0).filter(|&first| first >= begin);
+            let across = near.iter().filter(|bin| bin.0 < begin && bin.1 >= begin);
             let within = within.min();
-            match across.map(|of| of.1).max() {
+            match across.map(|bin| bin.1).max() {
                 None => return within.map(mirror).map(Timestamp::from_nanos),
                 Some(last) => end = within.map_or(last, |first| first.min(last)),
             }

@@ -47,7 +47,7 @@ fn assert_same(mut found: Summary, mut expected: Summary) {
     let bins = |summary: &Summary| -> Vec<Bin> {
         let tracks = summary.tracks.iter();
         tracks
-            .flat_map(|of| of.bins.iter().map(|(_, bin)| bin.clone()))
+            .flat_map(|track| track.bins.iter().map(|(_, bin)| bin.clone()))
             .collect()
     };
     for (found, expected) in bins(&found).iter().zip(bins(&expected)) {
@@ -61,8 +61,8 @@ fn assert_same(mut found: Summary, mut expected: Summary) {
             );
         }
     }
-    for of in found.tracks.iter_mut().chain(&mut expected.tracks) {
-        for values in of
+    for track in found.tracks.iter_mut().chain(&mut expected.tracks) {
+        for values in track
             .bins
             .iter_mut()
             .filter_map(|(_, bin)| bin.values.as_mut())
@@ -73,7 +73,7 @@ fn assert_same(mut found: Summary, mut expected: Summary) {
     let names = |summary: &Summary| -> Vec<String> {
         let tracks = summary.tracks.iter();
         tracks
-            .map(|of| format!("{} {}", of.recording, of.track.path))
+            .map(|track| format!("{} {}", track.recording, track.track.path))
             .collect()
     };
     assert_eq!(names(&found), names(&expected));
@@ -108,7 +108,8 @@ fn compare_rows(timeline: &Timeline, all: &Summary, columns: Columns) {
     // Batches of several classes do not keep the order of rows of the same time.
     let facts = |bin: &Bin| {
         let values = bin.values.as_deref();
-        let values = values.map(|of| (of.count, of.min.to_bits(), of.max.to_bits()));
+        let values =
+            values.map(|values| (values.count, values.min.to_bits(), values.max.to_bits()));
         (bin.count, bin.first, bin.last, bin.classes, values)
     };
     let mut found: Vec<_> = rows
@@ -125,10 +126,10 @@ fn compare_rows(timeline: &Timeline, all: &Summary, columns: Columns) {
     let expected: Vec<_> = all
         .tracks
         .iter()
-        .map(|of| {
+        .map(|track| {
             let mut bin = Bin::default();
-            of.bins.iter().for_each(|(_, other)| bin.add(other));
-            (of.recording, of.track.clone(), facts(&bin))
+            track.bins.iter().for_each(|(_, other)| bin.add(other));
+            (track.recording, track.track.clone(), facts(&bin))
         })
         .collect();
     assert_eq!(found, expected);
@@ -146,12 +147,12 @@ fn compare_rows(timeline: &Timeline, all: &Summary, columns: Columns) {
             ControlFlow::Continue(())
         });
     }
-    let of_tracks = all.tracks.iter().map(|of| {
-        let slices = of.bins.iter().filter_map(|(_, bin)| bin.slices.as_ref());
-        let sum = slices.fold((0, 0), |(count, busy), of| {
-            (count + of.count, busy + of.busy)
+    let of_tracks = all.tracks.iter().map(|track| {
+        let slices = track.bins.iter().filter_map(|(_, bin)| bin.slices.as_ref());
+        let sum = slices.fold((0, 0), |(count, busy), slice| {
+            (count + slice.count, busy + slice.busy)
         });
-        ((of.recording, of.track.path.clone()), sum)
+        ((track.recording, track.track.path.clone()), sum)
     });
     let expected: BTreeMap<_, _> = of_tracks.filter(|(_, sum)| sum.0 > 0).collect();
     assert_eq!(slices, expected);
@@ -173,9 +174,9 @@ fn compare_nearest(timeline: &Timeline, mut times: Vec<i64>) {
     for time in near.chain([i64::MIN, i64::MAX]) {
         let at = Timestamp::from_nanos(time);
         let nearest = |direction| index.nearest(at, direction, None).map(Timestamp::as_nanos);
-        let after = times.partition_point(|&of| of < time);
+        let after = times.partition_point(|&other| other < time);
         assert_eq!(nearest(Direction::Forwards), times.get(after).copied());
-        let before = times[..times.partition_point(|&of| of <= time)].last();
+        let before = times[..times.partition_point(|&other| other <= time)].last();
         assert_eq!(nearest(Direction::Backwards), before.copied());
         assert_eq!(timeline.seek(at), without.seek(at));
     }
@@ -188,7 +189,7 @@ fn compare(timeline: &Timeline, parts: &[(f64, f64, usize)]) {
     assert_same(timeline.summary(Window::ALL, None, 1), all.clone());
     compare_rows(timeline, &all, Columns::None);
     compare_rows(timeline, &all, Columns::All);
-    let bins = || all.tracks.iter().flat_map(|of| &of.bins);
+    let bins = || all.tracks.iter().flat_map(|track| &track.bins);
     let (Some(first), Some(last)) = (
         bins().map(|(_, bin)| bin.first).min(),
         bins().map(|(_, bin)| bin.last).max(),
@@ -208,7 +209,7 @@ fn compare(timeline: &Timeline, parts: &[(f64, f64, usize)]) {
             .iter()
             .skip(1)
             .step_by(2)
-            .map(|of| (of.recording, of.track.path.clone()))
+            .map(|track| (track.recording, track.track.path.clone()))
             .collect();
         assert_same(
             timeline.summary(range, Some(&some), width),
@@ -255,11 +256,11 @@ fn recordings_of_all_formats_have_the_summaries_of_their_rows() {
         for nanos in [-1, 123_456_789, -9_876_543_210_123] {
             let timeline = shifted(&folder, nanos);
             let index = timeline.index(options.clone());
-            for (state, of) in index.wait().iter().zip(timeline.recordings()) {
-                assert_eq!(state.read, 0, "{}: {nanos}", of.path().display());
+            for (state, recording) in index.wait().iter().zip(timeline.recordings()) {
+                assert_eq!(state.read, 0, "{}: {nanos}", recording.path().display());
             }
             let all = timeline.summary_of_rows(Window::ALL, None, 1);
-            let bins = || all.tracks.iter().flat_map(|of| &of.bins);
+            let bins = || all.tracks.iter().flat_map(|track| &track.bins);
             let first = bins().map(|(_, bin)| bin.first).min().unwrap();
             let last = bins().map(|(_, bin)| bin.last).max().unwrap();
             for (range, width) in [(Window::ALL, 1), (window(first, last), 1000)] {
@@ -415,7 +416,7 @@ proptest! {
             cache: Some(Cache::new(folder.path().join("cache"))),
             ..IndexOptions::default()
         };
-        let first: Vec<Packets> = streams.iter().map(|of| of[..keep.min(of.len())].to_vec()).collect();
+        let first: Vec<Packets> = streams.iter().map(|stream| stream[..keep.min(stream.len())].to_vec()).collect();
         write(&trace, &first, 0);
         compare(&open(&trace), &parts);
         let built = open(&trace).index(options());
@@ -513,19 +514,19 @@ fn counts_are_taken_from_the_index() {
         let timeline = open(&root.join(name));
         timeline.index(options()).wait();
         let known = KnownCounts::new(timeline.recordings(), &options());
-        for (recording, of) in timeline.recordings().iter().enumerate() {
+        for (number, recording) in timeline.recordings().iter().enumerate() {
             let mut events = 0;
-            for stream in 0..of.streams().len() {
-                for chunk in of.chunks(stream) {
-                    let counts = known.of_chunk(recording, stream, chunk.number).unwrap();
+            for stream in 0..recording.streams().len() {
+                for chunk in recording.chunks(stream) {
+                    let counts = known.of_chunk(number, stream, chunk.number).unwrap();
                     if counts.first == chunk.number as u64 {
                         events += counts.events();
                     }
                 }
             }
             let all = timeline.summary_of_rows(Window::ALL, None, 1);
-            let of_recording = all.tracks.iter().filter(|of| of.recording == recording);
-            let bins = of_recording.flat_map(|of| &of.bins);
+            let of_recording = all.tracks.iter().filter(|track| track.recording == number);
+            let bins = of_recording.flat_map(|track| &track.bins);
             assert_eq!(events, bins.map(|(_, bin)| bin.count).sum::<u64>());
         }
         same_stats(&timeline, options());
@@ -729,8 +730,8 @@ fn estimates_are_marked_and_end() {
 fn estimates_are_exact_where_chunks_were_read() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lttng-small");
     let timeline = open(&root);
-    let of = &timeline.recordings[0];
-    let seen = Seen::new(0, of);
+    let recording = &timeline.recordings[0];
+    let seen = Seen::new(0, recording);
     // A chunk in two parts; then the next one begins.
     seen.add(0, 0, 1000, Some(61_440));
     seen.add(0, 0, 234, None);
@@ -751,7 +752,7 @@ fn estimates_are_exact_where_chunks_were_read() {
     let all = timeline.recordings_of(None);
     let estimate = |grid: &_, summary: &mut _| shared.estimate(grid, None, summary);
     let summary = timeline.summarize(Window::ALL, &all, 1, estimate);
-    let counts = summary.tracks.iter().map(|of| of.bins[0].1.count);
+    let counts = summary.tracks.iter().map(|track| track.bins[0].1.count);
     // Of the other stream nothing is known but the size of all rows so far.
     assert_eq!(counts.collect::<Vec<_>>(), [1234, 1]);
 }
@@ -775,12 +776,18 @@ fn small_databases_need_no_index() {
     for recording in 0..2 {
         let overview = index.overview(recording);
         assert!(!overview.is_estimate);
-        let own = all.tracks.iter().filter(|of| of.recording == recording);
+        let own = all
+            .tracks
+            .iter()
+            .filter(|track| track.recording == recording);
         let own: Vec<_> = own.collect();
         assert_eq!(overview.tracks.len(), own.len());
         for (track, bin) in &overview.tracks {
-            let of = own.iter().find(|of| of.track == *track).unwrap();
-            let expected = &of.bins[0].1;
+            let same = own
+                .iter()
+                .find(|candidate| candidate.track == *track)
+                .unwrap();
+            let expected = &same.bins[0].1;
             assert_eq!(
                 (bin.count, bin.first, bin.last, bin.classes),
                 (
@@ -795,16 +802,21 @@ fn small_databases_need_no_index() {
     let paths: Vec<_> = all
         .tracks
         .iter()
-        .map(|of| (of.recording, of.track.path.clone()))
+        .map(|track| (track.recording, track.track.path.clone()))
         .collect();
-    let end = all.tracks.iter().map(|of| of.bins[0].1.last).max().unwrap();
+    let end = all
+        .tracks
+        .iter()
+        .map(|track| track.bins[0].1.last)
+        .max()
+        .unwrap();
     for range in [Window::ALL, window(end - 1_000_000_000_000, end)] {
         for asked in [&paths[..], &paths[..1], &paths[paths.len() - 2..]] {
             let found = index.summary(range, Some(asked), 100);
             let mut expected = timeline.summary_of_rows(range, None, 100);
             expected
                 .tracks
-                .retain(|of| asked.contains(&(of.recording, of.track.path.clone())));
+                .retain(|track| asked.contains(&(track.recording, track.track.path.clone())));
             assert_same(found, expected);
         }
     }
@@ -814,18 +826,18 @@ fn small_databases_need_no_index() {
 fn streams_without_rows_are_tracks() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lttng-small");
     let timeline = open(&root);
-    let of = &timeline.recordings[0];
-    let all = empty_streams(of, &[]);
+    let recording = &timeline.recordings[0];
+    let all = empty_streams(recording, &[]);
     let names: Vec<&str> = all.iter().map(|(track, _)| &*track.name).collect();
     assert!(
         names[0].ends_with("r_0") && names[1].ends_with("r_1"),
         "{names:?}"
     );
     assert!(all.iter().all(|(_, bin)| *bin == Bin::EMPTY));
-    assert_eq!(empty_streams(of, &all[..1]), all[1..]);
-    assert!(empty_streams(of, &all).is_empty());
+    assert_eq!(empty_streams(recording, &all[..1]), all[1..]);
+    assert!(empty_streams(recording, &all).is_empty());
     // Where events say their tracks themselves, those are shown.
     let part = kymo_model::TrackPart::Thread(7);
     let own = kymo_model::Track::new(TrackPath::new([part]), "a", EntryKind::Event);
-    assert!(empty_streams(of, &[(own, Bin::EMPTY)]).is_empty());
+    assert!(empty_streams(recording, &[(own, Bin::EMPTY)]).is_empty());
 }

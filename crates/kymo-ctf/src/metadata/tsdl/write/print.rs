@@ -51,22 +51,27 @@ impl<'a> Printer<'a> {
         &mut self,
         key: &str,
         class: &FieldClass,
-        of: &'a Type,
+        declared: &'a Type,
     ) -> Result<(), WriteError> {
         self.text.start();
         self.text.push(&format!("{key} := "));
-        self.class(class, of)?;
+        self.class(class, declared)?;
         self.text.end(";");
         Ok(())
     }
 
     /// A member or option: its type, its name, the lengths of arrays.
-    fn field(&mut self, name: &str, class: &FieldClass, of: &'a Type) -> Result<(), WriteError> {
+    fn field(
+        &mut self,
+        name: &str,
+        class: &FieldClass,
+        declared: &'a Type,
+    ) -> Result<(), WriteError> {
         self.text.start();
-        let (mut element, mut of) = (class, of);
+        let (mut element, mut declared) = (class, declared);
         let mut lengths = String::new();
         let depth = self.frames.len();
-        while let Class::Array { element: inner, .. } = &of.class {
+        while let Class::Array { element: inner, .. } = &declared.class {
             let length = match element {
                 FieldClass::Array { length, .. } | FieldClass::SizedText { length, .. } => length,
                 _ => return Err(unlike()),
@@ -78,8 +83,11 @@ impl<'a> Printer<'a> {
             };
             let _ = write!(lengths, "[{length}]");
             let step = Step::Element;
-            self.frames.push(Frame { class: of, step });
-            of = inner;
+            self.frames.push(Frame {
+                class: declared,
+                step,
+            });
+            declared = inner;
             match element {
                 FieldClass::Array { element: inner, .. } => element = inner,
                 // The characters have no class of their own.
@@ -89,7 +97,7 @@ impl<'a> Printer<'a> {
         if let FieldClass::SizedText { .. } = element {
             self.characters();
         } else {
-            self.class(element, of)?;
+            self.class(element, declared)?;
         }
         self.frames.truncate(depth);
         let bits = match element.layout().filter(|layout| layout.unit.is_some()) {
@@ -123,8 +131,8 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    fn class(&mut self, class: &FieldClass, of: &'a Type) -> Result<(), WriteError> {
-        match (class, &of.class) {
+    fn class(&mut self, class: &FieldClass, declared: &'a Type) -> Result<(), WriteError> {
+        match (class, &declared.class) {
             (FieldClass::Integer { layout, style }, _) => match &style.labels {
                 Some(labels) => {
                     self.text.push("enum : ");
@@ -137,7 +145,7 @@ impl<'a> Printer<'a> {
             (FieldClass::Text { .. }, _) => self.text.push("string { encoding = UTF8; }"),
             (FieldClass::Struct { members, .. }, Class::Struct { fields, align }) => {
                 self.text.push("struct");
-                self.fields(of, fields, members.iter().map(|member| &member.class))?;
+                self.fields(declared, fields, members.iter().map(|member| &member.class))?;
                 if *align != 1 {
                     self.text.push(&format!(" align({align})"));
                 }
@@ -150,7 +158,7 @@ impl<'a> Printer<'a> {
             ) => {
                 let tag = self.reference(selector)?;
                 self.text.push(&format!("variant <{tag}>"));
-                self.fields(of, fields, options.iter().map(|option| &option.class))?;
+                self.fields(declared, fields, options.iter().map(|option| &option.class))?;
             }
             _ => return Err(unlike()),
         }

@@ -13,9 +13,9 @@ use crate::filter::name_of;
 impl Scribe<'_, '_> {
     /// Leaves out an event that is out of the order of time.
     fn untimely(&mut self, chunk: &Chunk, at: Option<(u64, usize)>, fault: Fault, name: &str) {
-        let of = self.job.of;
+        let input = self.job.input;
         self.done.fault(|| {
-            let mut report = of.report(chunk, at, fault);
+            let mut report = input.report(chunk, at, fault);
             report.message = format!(
                 "the event's time, {} ticks, is out of order with the events around it, or out of the time of \
                  its packet: it is left out",
@@ -145,8 +145,8 @@ impl Scribe<'_, '_> {
 
     /// The events of a chunk of another format.
     pub(super) fn events(&mut self, chunk: &Chunk) -> Result<(), WriteError> {
-        let of = self.job.of;
-        let mut cursor = of.cursor(chunk);
+        let input = self.job.input;
+        let mut cursor = input.cursor(chunk);
         loop {
             let event = match cursor.next_event() {
                 Ok(Some(event)) => event,

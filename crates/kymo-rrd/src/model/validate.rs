@@ -1,4 +1,4 @@
-//! Whether a database is what programs write: what is judged here needs no file, only a
+//! Whether a database is what programs write: what is validated here needs no file, only a
 //! [`Database`].
 
 use std::collections::HashSet;
@@ -37,29 +37,33 @@ const LATEST_MILLISECONDS: i64 = LATEST * 1000;
 /// The most values that are looked at to find failures.
 const MAX_WINDOW: u64 = Scratch::HISTORY as u64;
 
-/// Judges a database whose [shape](Database::check_shape) is right, except for the current rows.
+/// Validates a database whose [shape](Database::check_shape) is right, except for the current rows.
 /// `locate` returns where a part is, in bytes from the beginning of the file.
-pub fn judge(database: &Database, locate: impl Fn(Place) -> Option<u64>, findings: &mut Findings) {
-    let mut judge = Judge {
+pub fn validate(
+    database: &Database,
+    locate: impl Fn(Place) -> Option<u64>,
+    findings: &mut Findings,
+) {
+    let mut validator = Validator {
         database,
         locate,
         findings,
     };
-    judge.time();
-    judge.sources();
+    validator.time();
+    validator.sources();
     for (index, archive) in database.archives.iter().enumerate() {
-        judge.archive(index, archive);
+        validator.archive(index, archive);
     }
-    judge.states();
+    validator.states();
 }
 
-struct Judge<'a, L> {
+struct Validator<'a, L> {
     database: &'a Database,
     locate: L,
     findings: &'a mut Findings,
 }
 
-impl<L: Fn(Place) -> Option<u64>> Judge<'_, L> {
+impl<L: Fn(Place) -> Option<u64>> Validator<'_, L> {
     fn add(
         &mut self,
         severity: Severity,

@@ -1,7 +1,7 @@
 //! The glyphs that a document has: one procedure for each, at most 256 in a font.
 
-use crate::font::{FaceId, Fonts};
-use crate::picture::{Path, Point, TextMode};
+use crate::pictures::font::{FaceId, Fonts};
+use crate::pictures::picture::{Path, Point, TextMode};
 use std::collections::HashMap;
 
 /// Units of an em in which outlines are written.

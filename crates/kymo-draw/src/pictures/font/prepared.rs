@@ -8,7 +8,7 @@
 use super::face::{Glyph, GlyphKey, Verb};
 use crate::TextMode;
 
-static OUTLINES: &[u8] = include_bytes!("../../fonts/DejaVuSansMono.outlines");
+static OUTLINES: &[u8] = include_bytes!("../../../fonts/DejaVuSansMono.outlines");
 
 /// 5.5, 7, 8 and 9 points in 64ths of a pixel.
 pub(super) const SIZES: [u32; 4] = [489, 622, 711, 800];

@@ -124,8 +124,8 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for three in bytes.chunks(3) {
-        let of = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
-        let bits = of(0) << 16 | of(1) << 8 | of(2);
+        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for digit in 0..4 {
             match digit <= three.len() {
                 true => text.push(char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize])),
@@ -302,11 +302,11 @@ impl Json {
     ) {
         self.key(key);
         self.0.push('[');
-        for (place, of) in items.into_iter().enumerate() {
+        for (place, entry) in items.into_iter().enumerate() {
             if place > 0 {
                 self.0.push(',');
             }
-            item(self, of);
+            item(self, entry);
         }
         self.0.push(']');
     }
@@ -323,7 +323,7 @@ impl Json {
 }
 
 fn css(colour: Colour) -> String {
-    let part = |of: f64| (of.clamp(0.0, 1.0) * 255.0).round() as u8;
+    let part = |share: f64| (share.clamp(0.0, 1.0) * 255.0).round() as u8;
     format!(
         "#{:02x}{:02x}{:02x}",
         part(colour.red),
@@ -455,16 +455,17 @@ impl Curve {
             }
         }
         let places = places.map_or_else(|| (0..values).map(Some).collect(), |(_, places)| places);
-        let of = |place: &Option<usize>, of: &dyn Fn(usize) -> f64| place.map_or(f64::NAN, of);
+        let number_at =
+            |place: &Option<usize>, value: &dyn Fn(usize) -> f64| place.map_or(f64::NAN, value);
         json.list("y", &places, |json, place| {
-            json.number(of(place, &|at| self.values[at]))
+            json.number(number_at(place, &|at| self.values[at]))
         });
         if self.extremes.len() >= values && self.extremes.iter().any(|(low, high)| low < high) {
             json.list("low", &places, |json, place| {
-                json.number(of(place, &|at| self.extremes[at].0))
+                json.number(number_at(place, &|at| self.extremes[at].0))
             });
             json.list("high", &places, |json, place| {
-                json.number(of(place, &|at| self.extremes[at].1))
+                json.number(number_at(place, &|at| self.extremes[at].1))
             });
         }
         json.0.push('}');

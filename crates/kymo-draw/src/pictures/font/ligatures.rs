@@ -58,7 +58,9 @@ pub(crate) fn spelled(character: char) -> impl Iterator<Item = char> {
 }
 
 fn mapped(charmap: &Charmap<'_>, text: &str) -> Option<Vec<GlyphId>> {
-    text.chars().map(|of| charmap.map(of)).collect()
+    text.chars()
+        .map(|character| charmap.map(character))
+        .collect()
 }
 
 /// The lookups of the features for ligatures.

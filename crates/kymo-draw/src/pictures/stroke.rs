@@ -1,7 +1,7 @@
 //! Outlines of lines: width, caps, joins and dashes.
 
-use crate::picture::{Cap, Join, Path, Point, Segment, Stroke};
-use crate::raster::{Fixed, Polygons, convex, fixed, flatten};
+use crate::pictures::picture::{Cap, Join, Path, Point, Segment, Stroke};
+use crate::pictures::raster::{Fixed, Polygons, convex, fixed, flatten};
 use std::f64::consts::PI;
 use std::rc::Rc;
 
@@ -53,7 +53,7 @@ pub(crate) fn outline(path: &Path, style: &Stroke, zoom: f64) -> Polygons {
     if !is_visible(style) {
         return polygons;
     }
-    let pen = Pen {
+    let outliner = Outliner {
         half,
         style,
         disc: disc(half),
@@ -70,9 +70,9 @@ pub(crate) fn outline(path: &Path, style: &Stroke, zoom: f64) -> Polygons {
             .collect();
         match Dashes::new(style, zoom, &points, closed) {
             Some(dashes) => dashes.cut(&points, closed, |dash| {
-                pen.draw(dash, false, &mut polygons);
+                outliner.draw(dash, false, &mut polygons);
             }),
-            None => pen.draw(&points, closed, &mut polygons),
+            None => outliner.draw(&points, closed, &mut polygons),
         }
     }
     polygons
@@ -116,7 +116,7 @@ pub(crate) fn straight(
     let middle = fixed(if is_horizontal { from.y } else { from.x });
     let ends = [from, to].map(|point| if is_horizontal { point.x } else { point.y });
     let along = match &last.0 {
-        Some((of, between, along)) if of == style && *between == ends => Rc::clone(along),
+        Some((known, between, along)) if known == style && *between == ends => Rc::clone(along),
         _ => {
             let along: Spans = dashes_between(ends, style, zoom).into();
             if !style.dashes.is_empty() {
@@ -160,7 +160,7 @@ fn dashes_between([from, to]: [f64; 2], style: &Stroke, zoom: f64) -> Vec<(i32, 
     along
 }
 
-struct Pen<'a> {
+struct Outliner<'a> {
     half: f64,
     style: &'a Stroke,
     disc: Vec<Fixed>,
@@ -184,7 +184,7 @@ fn disc(radius: f64) -> Vec<Fixed> {
     points
 }
 
-impl Pen<'_> {
+impl Outliner<'_> {
     fn draw(&self, points: &[Point], closed: bool, polygons: &mut Polygons) {
         if let ([from, to], Cap::Butt, false) = (points, self.style.cap, closed)
             && from != to

@@ -1,4 +1,4 @@
-use crate::raster::{Bounds, Polygons, fixed};
+use crate::pictures::raster::{Bounds, Polygons, fixed};
 use crate::*;
 use proptest::prelude::*;
 
@@ -299,7 +299,7 @@ fn letters_become_ligatures_of_the_font() {
     assert_eq!(characters("offf if fl"), "o\u{fb00}f if \u{fb02}");
     let spelled: String = characters("traffic")
         .chars()
-        .flat_map(crate::font::spelled)
+        .flat_map(crate::pictures::font::spelled)
         .collect();
     assert_eq!(spelled, "traffic");
     let mono = Font::new(9.0);

@@ -1,11 +1,11 @@
 //! Where the glyphs of a text are.
 
-use crate::font::{FaceId, Fonts, PIXELS_PER_POINT};
-use crate::markup::{self, Rise, Run, RunStyle};
-use crate::picture::{
+use crate::pictures::font::{FaceId, Fonts, PIXELS_PER_POINT};
+use crate::pictures::markup::{self, Rise, Run, RunStyle};
+use crate::pictures::picture::{
     Colour, HorizontalAlign, Path, Point, TabStops, Text, TextMode, VerticalAlign,
 };
-use crate::raster::fixed;
+use crate::pictures::raster::fixed;
 
 /// The greatest number of characters of a text that are drawn.
 const MAX_CHARACTERS: usize = 100_000;
@@ -42,7 +42,7 @@ pub(crate) struct GlyphRun {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlacedGlyph {
     pub(crate) glyph: u32,
-    /// What it stands for; [`crate::font::spelled`] takes ligatures apart.
+    /// What it stands for; [`crate::pictures::font::spelled`] takes ligatures apart.
     pub(crate) character: char,
     pub(crate) origin: Point,
 }

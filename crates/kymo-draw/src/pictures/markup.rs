@@ -1,7 +1,7 @@
 //! Pango's markup: runs of text with their own fonts, colours and lines.
 
-use crate::font::Font;
-use crate::picture::Colour;
+use crate::pictures::font::Font;
+use crate::pictures::picture::Colour;
 use quick_xml::Reader;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};

@@ -1,13 +1,13 @@
 //! Pictures as PDF.
 
-use crate::embed::{EM, Embedded, EmbeddedGlyph};
-use crate::font::{Fonts, spelled};
-use crate::layout::{self, GlyphRun, Rotation};
-use crate::picture::{
+use crate::pictures::embed::{EM, Embedded, EmbeddedGlyph};
+use crate::pictures::font::{Fonts, spelled};
+use crate::pictures::layout::{self, GlyphRun, Rotation};
+use crate::pictures::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment,
     TextMode,
 };
-use crate::stroke::{MITER_LIMIT, is_visible, pattern};
+use crate::pictures::stroke::{MITER_LIMIT, is_visible, pattern};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use pdf_writer::types::{
@@ -28,7 +28,7 @@ pub fn pdf(
     fonts: &Fonts,
     options: &RenderOptions,
 ) -> Result<Vec<u8>, DrawError> {
-    let (width, height) = crate::device_size(picture, options)?;
+    let (width, height) = super::device_size(picture, options)?;
     let mut document = Document {
         fonts,
         zoom: options.zoom,

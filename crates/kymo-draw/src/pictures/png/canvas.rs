@@ -1,11 +1,11 @@
 //! Pixels, and how items are composed on them.
 
-use crate::font::{Fonts, GlyphKey};
-use crate::glyphs::Mask;
-use crate::layout;
-use crate::picture::{Colour, Item, Paint, Path, Picture, Point, RenderOptions};
-use crate::raster::{Bounds, ONE, Polygons};
-use crate::stroke::{self, LastDashes, Straight};
+use crate::pictures::font::{Fonts, GlyphKey};
+use crate::pictures::glyphs::Mask;
+use crate::pictures::layout;
+use crate::pictures::picture::{Colour, Item, Paint, Path, Picture, Point, RenderOptions};
+use crate::pictures::raster::{Bounds, ONE, Polygons};
+use crate::pictures::stroke::{self, LastDashes, Straight};
 
 /// A picture in the making: colours are multiplied by opacity.
 pub(super) struct Canvas {
@@ -393,8 +393,8 @@ impl Canvas {
     /// Paints a glyph; its origin is rounded to a pixel.
     fn glyph(&mut self, mask: &Mask, origin: Point, colour: [u8; 4]) {
         let (left, top) = (
-            crate::raster::whole(origin.x),
-            crate::raster::whole(origin.y),
+            crate::pictures::raster::whole(origin.x),
+            crate::pictures::raster::whole(origin.y),
         );
         let clip = self.clips.len() - 1;
         let (clip, pixels) = (&self.clips[clip], &mut self.pixels);

@@ -11,9 +11,9 @@ pub use face::FontMetrics;
 pub(crate) use face::{Face, Glyph, GlyphKey, Verb};
 pub(crate) use ligatures::spelled;
 
-use crate::glyphs::{self, Mask};
-use crate::layout::Rotation;
-use crate::png::Scratch;
+use crate::pictures::glyphs::{self, Mask};
+use crate::pictures::layout::Rotation;
+use crate::pictures::png::Scratch;
 use crate::{DrawError, TextMode};
 use foldhash::fast::RandomState;
 use std::collections::{BTreeSet, HashMap};

@@ -3,8 +3,8 @@
 mod canvas;
 mod pack;
 
-use crate::font::Fonts;
-use crate::picture::{DrawError, Picture, RenderOptions};
+use crate::pictures::font::Fonts;
+use crate::pictures::picture::{DrawError, Picture, RenderOptions};
 use canvas::Canvas;
 use flate2::{Compress, Compression, FlushCompress, Status};
 
@@ -24,7 +24,7 @@ pub fn png(
     fonts: &Fonts,
     options: &RenderOptions,
 ) -> Result<Vec<u8>, DrawError> {
-    let (width, height) = crate::device_size(picture, options)?;
+    let (width, height) = super::device_size(picture, options)?;
     let mut scratch = fonts.take_scratch();
     let pixels = std::mem::take(&mut scratch.pixels);
     let mut canvas = Canvas::new(width as u32, height as u32, pixels);
@@ -136,7 +136,7 @@ fn without_alpha(pixels: &[[u8; 4]], out: &mut [u8]) {
 
 /// Bytes as zlib packs them.
 fn compressed(rows: &[u8], level: u32, kept: &mut Option<(u32, Compress)>) -> Vec<u8> {
-    let mut compressor = match kept.take().filter(|(of, _)| *of == level) {
+    let mut compressor = match kept.take().filter(|(known, _)| *known == level) {
         Some((_, mut compressor)) => {
             compressor.reset();
             compressor

@@ -1,13 +1,13 @@
 //! Pictures as SVG.
 
-use crate::font::{FaceId, Fonts, GlyphKey, spelled};
-use crate::layout::{self, GlyphRun, PlacedGlyph, Rotation};
-use crate::number::{Collected, Number};
-use crate::picture::{
+use crate::pictures::font::{FaceId, Fonts, GlyphKey, spelled};
+use crate::pictures::layout::{self, GlyphRun, PlacedGlyph, Rotation};
+use crate::pictures::number::{Collected, Number};
+use crate::pictures::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment, Stroke,
 };
-use crate::raster::{Fixed, fixed};
-use crate::stroke::{MITER_LIMIT, is_visible, pattern};
+use crate::pictures::raster::{Fixed, fixed};
+use crate::pictures::stroke::{MITER_LIMIT, is_visible, pattern};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::f64::consts::SQRT_2;
@@ -23,7 +23,7 @@ pub fn svg(
     fonts: &Fonts,
     options: &RenderOptions,
 ) -> Result<Vec<u8>, DrawError> {
-    let (width, height) = crate::device_size(picture, options)?;
+    let (width, height) = super::device_size(picture, options)?;
     let mut writer = Svg::new(fonts, options);
     writer.body.reserve(estimated(&picture.items));
     writer.items(&picture.items, (width, height));

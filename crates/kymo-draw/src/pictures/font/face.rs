@@ -2,7 +2,7 @@
 
 use super::ligatures::{self, Ligature};
 use super::prepared;
-use crate::picture::{Path as Outline, Point};
+use crate::pictures::picture::{Path as Outline, Point};
 use crate::{DrawError, TextMode};
 use skrifa::instance::{LocationRef, Size};
 use skrifa::metrics::{GlyphMetrics, Metrics};
@@ -18,7 +18,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-static BUILT_IN: &[u8] = include_bytes!("../../fonts/DejaVuSansMono.ttf");
+static BUILT_IN: &[u8] = include_bytes!("../../../fonts/DejaVuSansMono.ttf");
 
 /// The glyphs of printable ASCII in DejaVu Sans Mono, from the space on; they have the same advance.
 const BUILT_IN_ASCII: std::ops::RangeInclusive<u32> = 3..=97;
@@ -270,7 +270,7 @@ impl Face {
                 os2.y_subscript_y_size(),
                 os2.y_superscript_y_size(),
             ]
-            .map(|of| f64::from(of) / units)
+            .map(|distance| f64::from(distance) / units)
         });
         let decorations = Decorations {
             underline_top: f64::from(-underline.offset) / units,

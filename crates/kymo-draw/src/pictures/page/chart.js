@@ -15,8 +15,8 @@
   };
   const colours = () => {
     const style = getComputedStyle(document.documentElement);
-    const of = (name) => style.getPropertyValue(name).trim();
-    return { text: of("--text"), faint: of("--faint"), soft: of("--soft"), loss: of("--loss"), unknown: of("--unknown") };
+    const property = (name) => style.getPropertyValue(name).trim();
+    return { text: property("--text"), faint: property("--faint"), soft: property("--soft"), loss: property("--loss"), unknown: property("--unknown") };
   };
 
   const PREFIXES = ["a", "f", "p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E"];
@@ -85,7 +85,7 @@
       if (step !== undefined) curve.x = curve.y.map((_, at) => first + at * step);
       curve.x = curve.x.map((x) => x * tick);
       const width = curve.w ?? step ?? 0;
-      curve.w = Array.isArray(width) ? width.map((of) => of * tick) : width * tick;
+      curve.w = Array.isArray(width) ? width.map((length) => length * tick) : width * tick;
       if (curve.isConnected) {
         const known = curve.y.map((y, at) => (y === null ? -1 : at)).filter((at) => at >= 0);
         for (const key of ["x", "y", "low", "high"]) if (curve[key]) curve[key] = known.map((at) => curve[key][at]);

@@ -1,14 +1,14 @@
 //! Pictures as encapsulated PostScript.
 
-use crate::embed::Embedded;
-use crate::font::Fonts;
-use crate::layout::{self, GlyphRun, Rotation};
-use crate::number::Number;
-use crate::picture::{
+use crate::pictures::embed::Embedded;
+use crate::pictures::font::Fonts;
+use crate::pictures::layout::{self, GlyphRun, Rotation};
+use crate::pictures::number::Number;
+use crate::pictures::picture::{
     Cap, Colour, DrawError, Item, Join, Paint, Path, Picture, Point, RenderOptions, Segment,
     TextMode,
 };
-use crate::stroke::{MITER_LIMIT, is_visible, pattern};
+use crate::pictures::stroke::{MITER_LIMIT, is_visible, pattern};
 use std::fmt::Write;
 
 /// Renders a picture as encapsulated PostScript of level 3, where a pixel is a point. Glyphs are
@@ -23,7 +23,7 @@ pub fn eps(
     fonts: &Fonts,
     options: &RenderOptions,
 ) -> Result<Vec<u8>, DrawError> {
-    let (width, height) = crate::device_size(picture, options)?;
+    let (width, height) = super::device_size(picture, options)?;
     let mut eps = Eps {
         fonts,
         zoom: options.zoom,
@@ -212,7 +212,7 @@ impl Eps<'_> {
             self.fill(path, &Paint::Solid(*colour), 1.0);
         }
         let _ = writeln!(self.body, "{} k", Rgb(run.colour));
-        let scale = run.size / crate::embed::EM;
+        let scale = run.size / crate::pictures::embed::EM;
         let (cos, sin) = (Number(rotation.cos * scale), Number(-rotation.sin * scale));
         let down = Number(-rotation.cos * scale);
         for glyph in &run.glyphs {

@@ -4,7 +4,7 @@
 //! others are sampled in 15 rows of each pixel, horizontally exact, so that edges differ little from
 //! cairo's. tiny-skia's 4 by 4 samples would differ by up to 16 levels.
 
-use crate::picture::{Path, Point, Segment};
+use crate::pictures::picture::{Path, Point, Segment};
 use std::ops::Range;
 
 /// One pixel in fixed point.

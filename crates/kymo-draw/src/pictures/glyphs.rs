@@ -4,9 +4,9 @@
 //! curves become lines between points in 256ths, and lines are cut at the borders of pixels in
 //! 256ths, downwards.
 
-use crate::font::{Glyph, Verb};
-use crate::layout::Rotation;
-use crate::raster::{Bounds, ONE};
+use crate::pictures::font::{Glyph, Verb};
+use crate::pictures::layout::Rotation;
+use crate::pictures::raster::{Bounds, ONE};
 
 /// A glyph larger than this many pixels in either direction is not drawn.
 const MAX_SIDE: i32 = 4096;
