@@ -39,8 +39,10 @@ impl<'a> Table<'a> {
                 return Ok(None);
             }
             let line = self.line;
-            while self.field(fields)? {
-                if fields.len() == MOST_FIELDS {
+            let mut more = true;
+            while more {
+                more = self.field(fields)?;
+                if fields.len() > MOST_FIELDS {
                     let problem = "found another field, expected 65,536 at most";
                     return Err(BadRow { line, problem });
                 }
