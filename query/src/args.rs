@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
 use datafusion::common::ScalarValue;
-use kymo::open::Duration;
 use kymo_command::args::Threads;
 use kymo_command::terminal::Failure;
+use kymo_time::Duration;
 
 use crate::cluster::Secret;
 use crate::opening::Opening;
@@ -138,8 +138,8 @@ pub(crate) struct Scheduler {
     pub(crate) token_file: Option<PathBuf>,
 
     /// A worker that says nothing for so long is lost, and its work is given to others.
-    #[arg(long, value_name = "DURATION", default_value = "10s")]
-    pub(crate) patience: Duration,
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = Duration::parse_positive)]
+    pub(crate) patience: std::time::Duration,
 
     /// Memory for sorting, joining and grouping of all queries. With K, M or G.
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = bytes)]

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ScalarFunctionArgs,
     ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
-use kymo::open::Duration;
+use kymo_time::Duration;
 
 /// Makes the functions known.
 pub(crate) fn register(context: &SessionContext) {

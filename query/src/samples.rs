@@ -92,9 +92,11 @@ impl Make for Other {
                     _ => Ok(()),
                 };
                 let source = &self.source;
-                tables(samples, &query, &mut of_samples, &mut |notice| {
-                    if let kymo::timeline::NoticeKind::Fault(fault) = &notice.kind {
-                        source.met(fault);
+                tables(samples, &query, &mut of_samples, &mut |batch| {
+                    for notice in batch.notices() {
+                        if let kymo::timeline::NoticeKind::Fault(fault) = &notice.kind {
+                            source.met(fault);
+                        }
                     }
                 })
             }

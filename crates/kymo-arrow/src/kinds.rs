@@ -56,9 +56,10 @@ fn described_field(schema: &Schema, id: FieldId, column: &ColumnType, level: usi
             };
             let fields: Fields = members(schema, id, level)
                 .iter()
-                .map(|member| match member.is_labels {
-                    true => with_kind(field(&member.column), NOTHING),
-                    false => described_field(schema, member.field, &member.column, level + 1),
+                .zip(&**all)
+                .map(|(member, column)| match member.is_labels {
+                    true => with_kind(field(column), NOTHING),
+                    false => described_field(schema, member.field, column, level + 1),
                 })
                 .collect();
             match all.is_empty() {
@@ -157,7 +158,7 @@ impl Form {
             ("float", DataType::Float32 | DataType::Float64) => Some(Self::Float),
             ("float128", DataType::Float64) => Some(Self::Float128),
             ("bool", DataType::Boolean) => Some(Self::Bool),
-            ("text", DataType::Utf8) => Some(Self::Text),
+            ("text", DataType::Utf8 | DataType::Binary) => Some(Self::Text),
             ("blob", DataType::Binary) => Some(Self::Blob),
             // An empty structure says whether it is there.
             ("struct", DataType::Boolean) => Some(Self::Struct(Vec::new())),

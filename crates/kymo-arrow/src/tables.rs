@@ -97,6 +97,11 @@ fn own_fields(own: &[(&str, DataType)], columns: &[ColumnType]) -> impl Iterator
 /// The schema of the events of a class: `timestamp`, `ticks`, `stream`, `packet`, `number`, `track`, `recording`, and its
 /// fields. The metadata of a field says what it holds beyond its type.
 pub fn class_schema(recording: &AnyRecording, class: usize) -> SchemaRef {
+    class_schema_with(recording, class, false)
+}
+
+/// The same, with texts as bytes if `binary_texts`.
+fn class_schema_with(recording: &AnyRecording, class: usize, binary_texts: bool) -> SchemaRef {
     let schema_of = &recording.event_classes()[class].schema;
     let added = match recording {
         AnyRecording::Symbolized(trace) => {
@@ -105,7 +110,11 @@ pub fn class_schema(recording: &AnyRecording, class: usize) -> SchemaRef {
         }
         _ => schema_of.fields().len(),
     };
-    let columns = all_columns(schema_of);
+    let mut columns = all_columns(schema_of);
+    if binary_texts {
+        let all = columns.iter_mut();
+        all.for_each(|wanted| wanted.make_texts_binary(schema_of));
+    }
     let names: Vec<_> = columns.iter().map(|column| column.column.clone()).collect();
     let own = [
         ("timestamp", time_type([recording])),
@@ -149,7 +158,7 @@ pub(crate) fn texts(keys: Vec<Option<u32>>, names: &[String]) -> Result<ArrayRef
 }
 
 /// Hands all tables of what a query wants to `take`, in batches; rows of each table come in order of time. What is not
-/// an event is handed to `notice`, too.
+/// an event is among the notices of the batches that `look` gets before they are taken.
 ///
 /// # Errors
 ///
@@ -158,15 +167,15 @@ pub fn tables(
     timeline: &Timeline,
     query: &Query,
     take: &mut dyn FnMut(&Table, RecordBatch) -> Result<(), Error>,
-    notice: &mut dyn FnMut(&Notice),
+    look: &mut dyn FnMut(&Batch),
 ) -> Result<(), Error> {
     let mut query = query.clone();
     query.columns = Columns::All;
     let mut tracks = RowTracks::new(timeline, &mut query)?;
-    let mut maker = Maker::new(timeline, take);
+    let mut maker = Maker::new(timeline, query.binary_texts, take);
     let mut failed = None;
     timeline.for_each_batch(&query, |batch| {
-        batch.notices().iter().for_each(&mut *notice);
+        look(&batch);
         match maker.batch(batch, &mut tracks) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
@@ -183,6 +192,7 @@ pub fn tables(
 
 struct Maker<'t, 'f> {
     timeline: &'t Timeline,
+    binary_texts: bool,
     take: &'f mut dyn FnMut(&Table, RecordBatch) -> Result<(), Error>,
     /// Paths of the recordings.
     paths: Vec<String>,
@@ -204,11 +214,13 @@ struct ClassTable {
 impl<'t, 'f> Maker<'t, 'f> {
     fn new(
         timeline: &'t Timeline,
+        binary_texts: bool,
         take: &'f mut dyn FnMut(&Table, RecordBatch) -> Result<(), Error>,
     ) -> Self {
         let recordings = timeline.recordings();
         Self {
             timeline,
+            binary_texts,
             take,
             paths: paths(timeline),
             tracks: recordings.iter().map(|_| Vec::new()).collect(),
@@ -287,7 +299,8 @@ impl<'t, 'f> Maker<'t, 'f> {
             {
                 metadata.insert(CLASS.to_owned(), format!("{stream_class}/{event}"));
             }
-            let schema = Schema::clone(&class_schema(source, class)).with_metadata(metadata);
+            let schema = class_schema_with(source, class, self.binary_texts);
+            let schema = Schema::clone(&schema).with_metadata(metadata);
             let schema = Arc::new(schema);
             self.classes
                 .insert((recording, class), ClassTable { table, schema });

@@ -243,6 +243,49 @@ fn optionals_within_optionals_are_what_they_were() {
 }
 
 #[test]
+fn texts_that_are_not_utf_8_are_counted_or_kept_as_bytes() {
+    use kymo::show::{Times, WallOptions, json::Json};
+
+    let place = tempfile::tempdir().unwrap();
+    let trace = place.path().join("trace");
+    std::fs::create_dir(&trace).unwrap();
+    let metadata = "/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; }; stream { };
+        event { name = e; fields := struct { string a; struct { string list[2]; } b; }; };";
+    std::fs::write(trace.join("metadata"), metadata).unwrap();
+    std::fs::write(trace.join("stream"), b"a\xffb\0ok\0\xfe\0\0\0\0").unwrap();
+    let before = Timeline::new(opened(&trace).recordings);
+    let payloads = |timeline: &Timeline| -> Vec<String> {
+        let json = Json::with_times(Times::default(), WallOptions::default());
+        let rows = timeline.text(&Query::default(), json).unwrap();
+        let texts = rows.map(|row| String::from_utf8(row.text.to_vec()).unwrap());
+        let payload = |text: String| text.split("\"payload\":").nth(1).map(str::to_owned);
+        texts.filter_map(payload).collect()
+    };
+    for (binary_texts, replaced) in [(false, 2), (true, 0)] {
+        let tables_of = place.path().join(format!("tables {binary_texts}"));
+        std::fs::create_dir(&tables_of).unwrap();
+        let mut directory = Directory::new(&tables_of, 1).unwrap();
+        let mut take = |table: &Table, batch| directory.write(table, batch);
+        let mut query = Query::default();
+        query.binary_texts = binary_texts;
+        let mut found = 0;
+        tables(&before, &query, &mut take, &mut |batch| {
+            found += batch.replaced()
+        })
+        .unwrap();
+        directory.finish().unwrap();
+        assert_eq!(found, replaced);
+        let after = Timeline::new(opened(&tables_of).recordings);
+        assert_eq!(payloads(&after) == payloads(&before), binary_texts);
+    }
+    assert!(
+        payloads(&before)[0].contains("a\\udcffb"),
+        "{:?}",
+        payloads(&before)
+    );
+}
+
+#[test]
 fn a_file_of_another_program_is_a_trace_of_one_class() {
     use arrow_array::{ArrayRef, Float64Array, Int32Array, ListArray, StringArray};
     use arrow_array::{TimestampMillisecondArray, types::Int32Type};

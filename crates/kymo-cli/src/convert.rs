@@ -349,7 +349,7 @@ impl<'a> Job<'a> {
             let losses = self.write(|file| copy(only, order, file))?;
             return self.reported(Ok(Summary::default()), &losses);
         }
-        let is_as_it_is = !args.text && args.datum.is_none() && args.track.is_none();
+        let is_as_it_is = args.text.is_none() && args.datum.is_none() && args.track.is_none();
         if let [only @ AnyRecording::Cpel(log)] = recordings.as_slice()
             && is_as_it_is
             && cpel::is_cut(only)
@@ -366,7 +366,7 @@ impl<'a> Job<'a> {
         }
         let keep = match &args.datum {
             Some(field) => Keep::Datum(field.clone()),
-            None if args.text => Keep::Text,
+            None if args.text.is_some() => Keep::Text,
             None if recordings.iter().all(AnyRecording::is_log) => Keep::Own,
             None => {
                 let problem = "error: a CPEL file holds one number or text of each event\n\
@@ -423,7 +423,7 @@ impl<'a> Job<'a> {
         let all_events = event.is_empty() && condition.is_none() && !stream_intersection;
         let all_times = begin.is_none() && end.is_none() && timerange.is_none();
         let as_it_is = args.track.is_none() && args.datum.is_none() && args.ticks.is_none();
-        all_events && all_times && as_it_is && self.is_where_it_was() && !args.text
+        all_events && all_times && as_it_is && self.is_where_it_was() && args.text.is_none()
     }
 
     /// Whether no option changes times.

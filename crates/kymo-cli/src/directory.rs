@@ -217,7 +217,7 @@ impl Drop for Beside {
 enum Lock {
     /// By this program, as long as the file is open.
     Held(File),
-    /// By another one; or it is not there any more.
+    /// By another one; or it no longer exists.
     Taken,
     /// The system, or the file system, has no locks of directories.
     Unknown,

@@ -221,7 +221,7 @@ impl Source<'_> {
         }
     }
 
-    /// Storage of what was read is not needed any more.
+    /// Storage of what was read is no longer needed.
     fn give_back(&mut self, read: &ReadPlaces, before: Timestamp) -> Result<(), Failure> {
         match self {
             Self::Session(session) => {

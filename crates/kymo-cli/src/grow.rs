@@ -1,15 +1,9 @@
 //! Recordings as they grow: which files have changed, what was added, what was truncated.
 
-#[cfg(feature = "draw")]
-use std::collections::BTreeMap;
-use std::collections::hash_map::DefaultHasher;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::Metadata;
-use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-#[cfg(feature = "draw")]
-use std::time::SystemTime;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use kymo::timeline::{Changes, Timeline};
 use kymo_ctf::trace::Directory;
@@ -27,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Watcher<'t> {
     terminal: &'t Terminal,
     paths: Vec<PathBuf>,
-    state: u64,
+    states: FileStates,
     files: HashMap<PathBuf, Known>,
     /// Since when something cannot be read.
     unsure_since: Option<Instant>,
@@ -50,14 +44,14 @@ impl<'t> Watcher<'t> {
         let mut watcher = Self {
             terminal,
             paths: paths.to_vec(),
-            state: 0,
+            states: FileStates::default(),
             files: HashMap::new(),
             unsure_since: None,
             reported: HashSet::new(),
             has_news: false,
             outcome: Outcome::Good,
         };
-        watcher.state = watcher.look();
+        watcher.states = watcher.look();
         watcher
     }
 
@@ -67,10 +61,10 @@ impl<'t> Watcher<'t> {
             self.lose();
         }
         let now = self.look();
-        if now == self.state && self.unsure_since.is_none() {
+        if now == self.states && self.unsure_since.is_none() {
             return None;
         }
-        self.state = now;
+        self.states = now;
         // The timeline has no other users.
         let changes = timeline.refresh().ok()?;
         if changes.errors.is_empty() {
@@ -101,15 +95,13 @@ impl<'t> Watcher<'t> {
         self.outcome = Outcome::Damage;
     }
 
-    /// A number that changes when a file does. Files that have become shorter are reported.
-    fn look(&mut self) -> u64 {
-        let mut hasher = DefaultHasher::new();
+    /// The files as they are now. Those that have become shorter are reported.
+    fn look(&mut self) -> FileStates {
+        let mut states = FileStates::default();
         let mut truncated = Vec::new();
         let files = &mut self.files;
         each_file(&self.paths, &mut |path, metadata| {
-            path.hash(&mut hasher);
-            metadata.len().hash(&mut hasher);
-            metadata.modified().ok().hash(&mut hasher);
+            states.add(path, metadata);
             let (id, length) = (kymo_io::file_id(metadata), metadata.len());
             let new = || Known {
                 id,
@@ -137,34 +129,36 @@ impl<'t> Watcher<'t> {
             ));
             self.lose();
         }
-        hasher.finish()
+        states
     }
 }
 
 /// The files below some paths, each with what changes when it does: its size and when it was written, or of files of a
 /// server, their version.
-#[cfg(feature = "draw")]
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct FileStates(BTreeMap<PathBuf, (u64, Option<SystemTime>)>);
 
-#[cfg(feature = "draw")]
 impl FileStates {
+    fn add(&mut self, path: &Path, metadata: &Metadata) {
+        let state = (metadata.len(), metadata.modified().ok());
+        self.0.insert(path.to_path_buf(), state);
+    }
+
     /// As they are now.
+    #[cfg(feature = "draw")]
     pub(crate) fn of(paths: &[PathBuf]) -> Self {
-        let mut files = BTreeMap::new();
+        let mut states = Self::default();
         let (far, near): (Vec<PathBuf>, Vec<PathBuf>) =
             paths.iter().cloned().partition(|path| remote::is_url(path));
-        each_file(&near, &mut |path, metadata| {
-            let state = (metadata.len(), metadata.modified().ok());
-            files.insert(path.to_path_buf(), state);
-        });
+        each_file(&near, &mut |path, metadata| states.add(path, metadata));
         for (path, version) in far.iter().flat_map(|path| remote::versions(path)) {
-            files.insert(path, (version, None));
+            states.0.insert(path, (version, None));
         }
-        Self(files)
+        states
     }
 
     /// Those that have changed since, if they are the same files.
+    #[cfg(feature = "draw")]
     pub(crate) fn changed_since(&self, before: &Self) -> Option<Vec<&Path>> {
         let are_same = self.0.len() == before.0.len() && self.0.keys().eq(before.0.keys());
         let pairs = self.0.iter().zip(&before.0);
@@ -220,7 +214,7 @@ fn each_below(
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "draw"))]
 mod tests {
     use super::*;
 

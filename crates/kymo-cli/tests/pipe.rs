@@ -252,7 +252,7 @@ fn a_directory_can_be_reported() {
     assert!(rrdtool(&directory, &["-", "."]).status.success());
 }
 
-/// The file that is open is not the one that is meant any more.
+/// The file that is open is no longer the one that is meant.
 #[test]
 fn replaced_files_are_noticed() {
     let directory = directory();

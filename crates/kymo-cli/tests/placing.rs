@@ -143,7 +143,7 @@ fn what_cannot_be_placed_is_reported() {
             ["--offset", "1s", TRACE],
             "does not say of which path: expected PATH=",
         ),
-        (["--offset", "a=1w", TRACE], "`1w` is not a duration"),
+        (["--offset", "a=1x", TRACE], "`1x` is not a duration"),
         (["--align", "a=noon", TRACE], "`noon` is not a time"),
     ] {
         let output = kymo(&options);

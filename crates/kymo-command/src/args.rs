@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use kymo::analysis::MessageQuery;
 use kymo::filter::{Glob, Moment, parse_range};
-use kymo::open::{ClockChoice, Duration, parse_aligned};
+use kymo::open::{ClockChoice, parse_aligned};
 use kymo_collectd::network::Keys;
 use kymo_machine::Machine;
+use kymo_time::Duration;
 
 use crate::key::KeyFile;
 use crate::points::PointFile;
@@ -181,7 +182,7 @@ pub struct LiveArgs {
     pub live_from: LiveFrom,
 
     /// Detach from sessions after this time [default: when they end]; units are ns, us, ms, s, m, h, d.
-    #[arg(long, value_name = "DURATION", value_parser = parse_live_duration, help_heading = "LTTng live")]
+    #[arg(long, value_name = "DURATION", value_parser = Duration::parse_positive, help_heading = "LTTng live")]
     pub live_for: Option<std::time::Duration>,
 
     /// Wait for a session that does not exist yet.
@@ -197,14 +198,6 @@ pub enum LiveFrom {
     Beginning,
     /// The next packets.
     Now,
-}
-
-fn parse_live_duration(text: &str) -> Result<std::time::Duration, String> {
-    let duration: Duration = text.parse().map_err(|error| format!("{error}"))?;
-    match u64::try_from(duration.nanos) {
-        Ok(nanos @ 1..) => Ok(std::time::Duration::from_nanos(nanos)),
-        _ => Err("expected a duration of more than nothing".to_string()),
-    }
 }
 
 /// Which events.

@@ -195,7 +195,7 @@ impl Terminal {
         progress.bar.set_position(done);
     }
 
-    /// The work is done: no progress is shown any more.
+    /// The work is done: no more progress is shown.
     pub fn end_progress(&self) {
         if let Some(progress) = self.progress.get() {
             progress.bar.finish_and_clear();
@@ -320,7 +320,7 @@ impl Terminal {
         stdout.flush()
     }
 
-    /// Reports why a command failed. It is not a failure if nobody reads the output any more.
+    /// Reports why a command failed. It is not a failure if the reader of the output has left.
     pub fn report_failure(&self, failure: &Failure) -> Outcome {
         self.end_progress();
         match failure {

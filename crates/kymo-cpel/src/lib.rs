@@ -10,6 +10,26 @@
 //! is unknown, [`convert`] makes one from an elog file, [`json`] from JSON lines, into which it turns
 //! others.
 //!
+//! ```
+//! use std::path::Path;
+//!
+//! use kymo_cpel::entries::Entry;
+//! use kymo_cpel::recording::Recording;
+//! use kymo_cpel::write::Builder;
+//! use kymo_model::Recording as _;
+//!
+//! let mut file = Builder::new(Default::default());
+//! file.track(1, Some(b"worker"))?;
+//! file.event(2, Some(b"batch of %d"), None)?;
+//! file.push(Entry { time: 1_000, track: 1, code: 2, datum: 32 });
+//! let mut bytes = Vec::new();
+//! file.write(&mut bytes)?;
+//!
+//! let log = Recording::new(Path::new("x.cpel"), bytes.into(), &Default::default())?;
+//! assert_eq!(log.tracks()[0].name, "worker");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Everything here works on byte slices: files are opened by the caller. Nothing is global,
 //! and nothing depends on the machine that runs it.
 

@@ -3,7 +3,7 @@
 mod combine;
 
 use crate::series::mean;
-use crate::{Argument, Series, SeriesSource, Target, TargetError, Window};
+use crate::{Argument, Series, SeriesSource, Target, TargetError, Window, seconds};
 
 /// The functions that exist here.
 pub const NAMES: [&str; 37] = [
@@ -334,9 +334,11 @@ impl Call<'_> {
     /// The mean of the values before each; those before the window are read, too.
     fn moving_average(&self) -> Computed {
         let seconds = match self.arguments.get(1) {
-            Some(Argument::Text(text)) => {
-                Some(duration(text).ok_or_else(|| self.wrong(1, "a duration such as '5min'"))?)
-            }
+            Some(Argument::Text(text)) => Some(
+                seconds(text)
+                    .filter(|it| *it >= 0)
+                    .ok_or_else(|| self.wrong(1, "a duration such as '5min'"))?,
+            ),
             _ => None,
         };
         let shown = self
@@ -399,7 +401,7 @@ impl Call<'_> {
 
     fn summarize(&self) -> Computed {
         let text = self.text(1)?;
-        let step = duration(text).filter(|step| *step > 0);
+        let step = seconds(text).filter(|step| *step > 0);
         let step = step.ok_or_else(|| self.wrong(1, "a duration such as '1h'"))?;
         let function = match self.arguments.len() {
             0..=2 => "sum",
@@ -540,24 +542,6 @@ fn keep_last(values: &mut [Option<f64>], limit: usize) {
         let begin = values.len() - gap;
         values[begin..].fill(Some(last));
     }
-}
-
-/// Seconds of a duration such as `5min` or `1h`.
-fn duration(text: &str) -> Option<i64> {
-    let text = text.trim();
-    let digits = text.find(|char: char| !char.is_ascii_digit())?;
-    let count: i64 = text[..digits].parse().ok()?;
-    let unit = match text[digits..].trim() {
-        "s" | "sec" | "secs" | "second" | "seconds" => 1,
-        "m" | "min" | "mins" | "minute" | "minutes" => 60,
-        "h" | "hour" | "hours" => 3600,
-        "d" | "day" | "days" => 86_400,
-        "w" | "week" | "weeks" => 604_800,
-        "mon" | "month" | "months" => 2_592_000,
-        "y" | "year" | "years" => 31_536_000,
-        _ => return None,
-    };
-    count.checked_mul(unit)
 }
 
 #[cfg(test)]

@@ -5,11 +5,13 @@
 
 mod functions;
 mod pattern;
+mod seconds;
 mod series;
 mod target;
 
 pub use functions::{NAMES, render};
 pub use pattern::Pattern;
+pub use seconds::seconds;
 pub use series::{Series, SeriesSource, Window};
 pub use target::{Argument, Target};
 

@@ -88,7 +88,7 @@ pub struct NewFile {
     path: PathBuf,
     sync: bool,
     keep: bool,
-    /// Whether there is nothing any more under the other name.
+    /// Whether the other name no longer exists.
     is_put: bool,
 }
 

@@ -45,15 +45,6 @@ impl FileState {
         Some([device, inode, self.length, self.modified? as u64])
     }
 
-    /// The state with these [numbers](Self::to_numbers).
-    pub fn from_numbers([device, inode, length, modified]: [u64; 4]) -> Self {
-        Self {
-            id: Some((device, inode)),
-            length,
-            modified: Some(modified as i64),
-        }
-    }
-
     /// Its size in bytes.
     pub fn length(&self) -> u64 {
         self.length
@@ -180,9 +171,6 @@ mod tests {
         std::fs::write(&path, "1").unwrap();
         let before = FileState::of(&path).unwrap();
         assert_eq!(FileState::of(&path).unwrap(), before);
-        if let Some(numbers) = before.to_numbers() {
-            assert_eq!(FileState::from_numbers(numbers), before);
-        }
         std::fs::write(&path, "12").unwrap();
         let after = FileState::of(&path).unwrap();
         assert!(after != before && after.is_same_file(&before));

@@ -9,6 +9,16 @@ use std::sync::Arc;
 /// Bytes that can be read at any offset: a file, a mapping, a [`Window`] of another source.
 ///
 /// Each call may fail and may be slow, since the bytes may be on the other side of a network.
+///
+/// ```
+/// use kymo_io::{ReadAt, Window};
+///
+/// let content = Window::new(b"a header, then content".to_vec(), 15..22)?;
+/// assert_eq!(content.length()?, 7);
+/// assert_eq!(*content.read_range(0..4)?, *b"cont");
+/// assert!(content.read_range(5..8).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait ReadAt {
     /// Number of bytes.
     ///

@@ -154,7 +154,7 @@ impl Viewer {
         self.is_listed = false;
     }
 
-    /// Detaches all sessions: nothing else is asked any more.
+    /// Detaches all sessions: nothing else is asked then.
     pub fn detach(&mut self) {
         self.to_detach = self.sessions.keys().copied().collect();
         for session in &self.to_attach {

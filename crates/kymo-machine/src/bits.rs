@@ -135,27 +135,6 @@ pub const fn reverse_bits(value: u64, size: u32) -> u64 {
     }
 }
 
-/// Where a field of `size` bits goes that may not cross a unit of `unit` bits, if the
-/// bits before it end at bit `offset` (CTF RFC v1.1 §4.1.6): there if it fits in what is
-/// left of that unit, else at the beginning of the next one.
-///
-/// `None` if `unit` is 0 or the position does not fit in 64 bits.
-#[inline]
-pub const fn gcc_unit_offset(offset: u64, size: u32, unit: u32) -> Option<u64> {
-    if unit == 0 {
-        return None;
-    }
-    let used = offset % unit as u64;
-    if used + size as u64 <= unit as u64 {
-        return Some(offset);
-    }
-    // A field that is larger than its unit begins at the beginning of one.
-    if used == 0 {
-        return Some(offset);
-    }
-    offset.checked_add(unit as u64 - used)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -196,26 +175,6 @@ mod tests {
                 assert_eq!(read_uint(&bytes, bit, size, order), Some(value));
             }
         }
-    }
-
-    #[test]
-    fn gcc_bit_fields_do_not_cross_their_unit() {
-        // struct { short a : 12; short b : 5; }: b begins in the second short.
-        let a = gcc_unit_offset(0, 12, 16).unwrap();
-        let b = gcc_unit_offset(a + 12, 5, 16).unwrap();
-        assert_eq!((a, b), (0, 16));
-        // As gcc lays it out on a little-endian machine with a = -2 and b = 7.
-        let mut bytes = [0; 4];
-        write_uint(&mut bytes, a, 12, Little, -2i64 as u64).unwrap();
-        write_uint(&mut bytes, b, 5, Little, 7).unwrap();
-        assert_eq!(bytes, [0xFE, 0x0F, 0x07, 0x00]);
-        assert_eq!(read_sint(&bytes, a, 12, Little), Some(-2));
-
-        assert_eq!(gcc_unit_offset(12, 4, 16), Some(12));
-        assert_eq!(gcc_unit_offset(32, 40, 32), Some(32));
-        assert_eq!(gcc_unit_offset(33, 40, 32), Some(64));
-        assert_eq!(gcc_unit_offset(u64::MAX, 2, 16), None);
-        assert_eq!(gcc_unit_offset(0, 1, 0), None);
     }
 
     #[test]

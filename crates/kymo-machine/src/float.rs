@@ -100,7 +100,7 @@ macro_rules! vectorized {
 /// [file NaN](Machine::file_nan), all other values keep their bits. Machines of the same
 /// order make no exception: several NaNs become one.
 ///
-/// Where the source is not needed any more, [`convert_doubles_in_place`] is faster: what is
+/// Where the source is no longer needed, [`convert_doubles_in_place`] is faster: what is
 /// larger than the caches goes through memory twice and not three times.
 ///
 /// # Panics

@@ -85,6 +85,14 @@ impl fmt::Display for TrackPart {
 
 /// What identifies a track within its recording: the same in every run, with any number of
 /// threads, before and after a refresh.
+///
+/// ```
+/// use kymo_model::{TrackPart, TrackPath};
+///
+/// let thread = TrackPath::new([TrackPart::Process(7), TrackPart::Thread(8)]);
+/// assert_eq!(thread.to_string(), "process 7 / thread 8");
+/// assert_eq!(thread.parent(), Some(TrackPath::new([TrackPart::Process(7)])));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TrackPath(Vec<TrackPart>);
 

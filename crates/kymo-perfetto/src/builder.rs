@@ -16,7 +16,7 @@ use crate::sort::Sorter;
 use crate::tracks::Tracks;
 
 /// Bytes of a text.
-const MOST_TEXT: usize = 1 << 20;
+pub(crate) const MOST_TEXT: usize = 1 << 20;
 /// Bytes of all arguments of an event.
 const MOST_ARGS: usize = 4 << 20;
 /// Arguments of an event.

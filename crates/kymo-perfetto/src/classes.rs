@@ -193,15 +193,18 @@ impl Classes {
         if name.is_empty() {
             return (self.generic(kind), false);
         }
+        if name.len() > MOST_NAME {
+            self.folded_events += 1;
+            return (self.generic(kind), true);
+        }
         self.room.clear();
         self.room.push(kind as u8);
         self.room.extend_from_slice(name);
         if let Some(&class) = self.by_name.get(&self.room[..]) {
             return (class, false);
         }
-        let is_known = self.classes.len() < MOST_CLASSES
-            && name.len() <= MOST_NAME
-            && self.name_bytes + name.len() <= MOST_NAMES;
+        let is_known =
+            self.classes.len() < MOST_CLASSES && self.name_bytes + name.len() <= MOST_NAMES;
         if !is_known {
             self.folded_events += 1;
             return (self.generic(kind), true);

@@ -107,7 +107,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Opens the bytes of a file. They are not needed any more when it is open.
+    /// Opens the bytes of a file. They are no longer needed when it is open.
     ///
     /// # Errors
     ///

@@ -19,8 +19,6 @@ const MOST_ESCAPES: usize = 500;
 const MOST_REGEXES: usize = 100;
 /// The compiled size of the first regular expression.
 pub(crate) const LARGEST_REGEX: usize = 1 << 20;
-/// Digits of a number of a duration.
-const MOST_DIGITS: usize = 9;
 /// Milliseconds of the longest duration: as many as Prometheus has nanoseconds for, in 64 bits.
 const LONGEST_DURATION: u64 = 9_223_372_036_854;
 /// No time of `@` is as many seconds from 1970.
@@ -298,45 +296,8 @@ impl<'q> Guard<'q> {
         self.copy(length);
     }
 
-    /// A duration: numbers with units, all of them small.
     fn duration(&mut self) -> Result<(), String> {
-        let rest = self.rest().as_bytes();
-        let mut length = 0;
-        let mut total: u64 = 0;
-        loop {
-            let digits = rest[length..]
-                .iter()
-                .take_while(|byte| byte.is_ascii_digit())
-                .count();
-            if digits == 0 {
-                break;
-            }
-            if digits > MOST_DIGITS {
-                return Err(self.problem("duration out of range"));
-            }
-            let number: u64 = self.rest()[length..length + digits]
-                .parse()
-                .unwrap_or(u64::MAX);
-            length += digits;
-            let (unit, millis) = match &rest[length..] {
-                [b'm', b's', ..] => (2, 1),
-                [b's', ..] => (1, 1000),
-                [b'm', ..] => (1, 60_000),
-                [b'h', ..] => (1, 3_600_000),
-                [b'd', ..] => (1, 86_400_000),
-                [b'w', ..] => (1, 604_800_000),
-                [b'y', ..] => (1, 31_536_000_000),
-                _ => return Err(self.problem("missing unit in a duration, such as 5m")),
-            };
-            total = total.saturating_add(number.saturating_mul(millis));
-            length += unit;
-        }
-        if total > LONGEST_DURATION {
-            return Err(self.problem("duration out of range"));
-        }
-        if length == 0 {
-            return Err(self.problem("expected a duration such as 5m"));
-        }
+        let (length, _) = duration(self.rest()).map_err(|problem| self.problem(problem))?;
         self.copy(length);
         Ok(())
     }
@@ -404,6 +365,44 @@ impl<'q> Guard<'q> {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The length and the milliseconds of the duration that a text begins with: numbers with units, the longest first, as
+/// in `1h30m`.
+///
+/// # Errors
+///
+/// It does not begin with a duration, or with one that is too long.
+pub(crate) fn duration(text: &str) -> Result<(usize, u64), &'static str> {
+    let mut units = &[
+        ("y", 31_536_000_000),
+        ("w", 604_800_000),
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1000),
+        ("ms", 1),
+    ][..];
+    let mut rest = text;
+    let mut total: u64 = 0;
+    while rest.starts_with(|char: char| char.is_ascii_digit()) {
+        let letters = rest.trim_start_matches(|char: char| char.is_ascii_digit());
+        let number: u64 = rest[..rest.len() - letters.len()]
+            .parse()
+            .unwrap_or(u64::MAX);
+        let end = letters.find(|char: char| !char.is_ascii_lowercase());
+        let (unit, behind) = letters.split_at(end.unwrap_or(letters.len()));
+        let place = units.iter().position(|(name, _)| *name == unit);
+        let place = place.ok_or("missing unit in a duration, such as 5m")?;
+        total = total.saturating_add(number.saturating_mul(units[place].1));
+        units = &units[place + 1..];
+        rest = behind;
+    }
+    match text.len() - rest.len() {
+        _ if total > LONGEST_DURATION => Err("duration out of range"),
+        0 => Err("expected a duration such as 5m"),
+        length => Ok((length, total)),
     }
 }
 

@@ -27,5 +27,5 @@ pub use error::QueryError;
 pub use eval::{Limits, QueryTime, evaluate};
 pub use labels::{Labels, NAME};
 pub use number::number;
-pub use parse::{Expression, Matchers};
+pub use parse::{Expression, Matchers, parse_duration};
 pub use source::{Request, Sample, Series, SeriesSource};

@@ -5,9 +5,23 @@ use promql_parser::parser::value::ValueType;
 use promql_parser::parser::{Expr, VectorSelector, parse};
 use regex::Regex;
 
-use crate::guard::{Guarded, guard};
+use crate::guard::{Guarded, duration, guard};
 use crate::labels::NAME;
 use crate::{Labels, QueryError, aggregate, functions, over_time};
+
+/// Milliseconds of a duration such as `1h30m`; `None` if it is something else, or too long.
+///
+/// ```
+/// use kymo_promql::parse_duration;
+///
+/// assert_eq!(parse_duration("1h30m"), Some(5_400_000));
+/// assert_eq!(parse_duration("30m1h"), None);
+/// ```
+pub fn parse_duration(text: &str) -> Option<i64> {
+    let (length, millis) = duration(text).ok()?;
+    let millis = i64::try_from(millis).ok()?;
+    (length == text.len()).then_some(millis)
+}
 
 /// A query that can be evaluated.
 #[derive(Clone, Debug)]

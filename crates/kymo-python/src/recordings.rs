@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 
 use kymo::filter::Moment;
-use kymo::open::{Alignment, Duration, Error as OpeningError, Options, are_relative, open_aligned};
+use kymo::open::{Alignment, Error as OpeningError, Options, are_relative, open_aligned};
 use kymo::report::Info;
 use kymo::timeline::{Query, Timeline};
 use kymo_draw::{Fonts, RenderOptions};
 use kymo_graph::{Choice, Look, NoNotices, Zone, page, panels};
 use kymo_model::{Recording, Scope, Shift};
+use kymo_time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};

@@ -11,11 +11,18 @@ pub(crate) struct Table<'a> {
     line: u64,
 }
 
+/// Fields of a row, which take memory.
+const MOST_FIELDS: usize = 1 << 16;
+/// Bytes of a field between quotes, which take memory.
+const LONGEST_QUOTED: usize = 1 << 20;
+
 /// Why a table cannot be read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OpenQuote {
-    /// The line of the field that has no second quote.
+pub(crate) struct BadRow {
+    /// The line where the row or the field begins.
     pub(crate) line: u64,
+    /// What was found and expected.
+    pub(crate) problem: &'static str,
 }
 
 impl<'a> Table<'a> {
@@ -25,17 +32,21 @@ impl<'a> Table<'a> {
     }
 
     /// Reads the fields of the next row that is not empty, and returns its line. `None` at the end.
-    pub(crate) fn next(
-        &mut self,
-        fields: &mut Vec<Cow<'a, [u8]>>,
-    ) -> Result<Option<u64>, OpenQuote> {
+    pub(crate) fn next(&mut self, fields: &mut Vec<Cow<'a, [u8]>>) -> Result<Option<u64>, BadRow> {
         loop {
             fields.clear();
             if self.rest.is_empty() {
                 return Ok(None);
             }
             let line = self.line;
-            while self.field(fields)? {}
+            let mut more = true;
+            while more {
+                more = self.field(fields)?;
+                if fields.len() > MOST_FIELDS {
+                    let problem = "found another field, expected 65,536 at most";
+                    return Err(BadRow { line, problem });
+                }
+            }
             self.line += 1;
             if !matches!(&fields[..], [only] if only.is_empty()) {
                 return Ok(Some(line));
@@ -44,14 +55,19 @@ impl<'a> Table<'a> {
     }
 
     /// Reads a field, and returns whether another follows in the row.
-    fn field(&mut self, fields: &mut Vec<Cow<'a, [u8]>>) -> Result<bool, OpenQuote> {
+    fn field(&mut self, fields: &mut Vec<Cow<'a, [u8]>>) -> Result<bool, BadRow> {
         let mut quoted = None;
         if let Some(mut rest) = self.rest.strip_prefix(b"\"") {
             let mut text = Vec::new();
             let line = self.line;
             loop {
                 let quote = rest.iter().position(|byte| *byte == b'"');
-                let quote = quote.ok_or(OpenQuote { line })?;
+                let problem = "found a quote, expected another after it";
+                let quote = quote.ok_or(BadRow { line, problem })?;
+                if text.len() + quote > LONGEST_QUOTED {
+                    let problem = "found a field between quotes of more than 1 MiB, expected less";
+                    return Err(BadRow { line, problem });
+                }
                 let lines = rest[..quote].iter().filter(|byte| **byte == b'\n');
                 self.line += lines.count() as u64;
                 text.extend_from_slice(&rest[..quote]);
@@ -126,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &[u8]) -> Result<Vec<(u64, Vec<String>)>, OpenQuote> {
+    fn read(text: &[u8]) -> Result<Vec<(u64, Vec<String>)>, BadRow> {
         let mut table = Table::new(text);
         let (mut rows, mut fields) = (Vec::new(), Vec::new());
         while let Some(line) = table.next(&mut fields)? {
@@ -149,7 +165,13 @@ mod tests {
             row(6, ["last", ""]),
         ];
         assert_eq!(read(text).unwrap(), rows);
-        assert_eq!(read(b"a\n\"b"), Err(OpenQuote { line: 2 }));
+        let line_of = |text: &[u8]| read(text).map_err(|row| row.line);
+        assert_eq!(line_of(b"a\n\"b"), Err(2));
+        let many = |count: usize| format!("a\n{}", ",".repeat(count - 1));
+        assert_eq!(line_of(many(MOST_FIELDS + 1).as_bytes()), Err(2));
+        assert!(read(many(MOST_FIELDS).as_bytes()).is_ok());
+        let quoted = format!("\"{}\"", "x".repeat(LONGEST_QUOTED + 1));
+        assert_eq!(line_of(quoted.as_bytes()), Err(1));
     }
 
     #[test]

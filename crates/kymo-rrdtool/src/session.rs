@@ -162,6 +162,20 @@ impl<'a> Session<'a> {
         Some(fetcher(wanted))
     }
 
+    /// Refuses a database of more values than are made here, from the rows of its archives.
+    pub(crate) fn check_values(&self, rows: &[u64], sources: usize) -> Result<(), Failure> {
+        let rows = rows
+            .iter()
+            .fold(0, |sum: u64, rows| sum.saturating_add(*rows));
+        let values = rows.saturating_mul(sources as u64);
+        match self.most_values.filter(|most| values > *most) {
+            Some(most) => Err(Failure::new(format!(
+                "{values} values are more than the {most} that are made here"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Seconds since 1970.
     pub(crate) fn now(&self) -> i64 {
         self.now.unwrap_or_else(|| {

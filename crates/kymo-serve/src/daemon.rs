@@ -131,7 +131,7 @@ pub trait Source: Send + Sync {
     /// Writes what it keeps beside the store.
     fn flush(&self) {}
 
-    /// Takes nothing any more, and ends when what was taken is answered.
+    /// Takes nothing more, and ends when what was taken is answered.
     fn stop(&self);
 }
 

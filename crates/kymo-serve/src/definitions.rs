@@ -57,7 +57,7 @@ impl Definitions {
         time: CdTime,
         interval: CdTime,
     ) -> Result<Definition, DefineError> {
-        // The last half second is nearest to the one that collectd cannot count any more.
+        // The last half second is nearest to the one that collectd can no longer count.
         let seconds = |time: CdTime| time.to_seconds().unwrap_or(1 << 34);
         let step = self.step.unwrap_or_else(|| seconds(interval));
         let step = step.clamp(1, LONGEST_STEP);

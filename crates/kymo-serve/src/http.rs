@@ -535,7 +535,7 @@ fn next(
     Some(request(head, body).map(|request| (request, keep_alive)))
 }
 
-/// Reads some bytes; `None` where there are none any more, or it takes too long.
+/// Reads some bytes; `None` at the end, or if it takes too long.
 fn read(stream: &mut Stream, bytes: &mut Vec<u8>, end: Instant) -> Option<()> {
     let length = bytes.len();
     bytes.resize(length + PIECE, 0);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use kymo_text::Line;
+use kymo_text::json::{Writer, escape};
 
 use crate::sync::lock;
 
@@ -94,20 +94,21 @@ impl LogFormat {
             }
             Self::Json => {
                 let now = jiff::Timestamp::now();
-                let mut line = Line::new();
-                line.push(format!("{{\"time\":\"{now:.6}\",\"level\":\"{level}\",").as_bytes());
                 let (message, hint) = match text.split_once("\nhint: ") {
                     Some((message, hint)) => (message, Some(hint)),
                     None => (text, None),
                 };
-                line.push(b"\"message\":");
-                json_string(&mut line, message);
+                let mut json = Writer::default();
+                json.begin_object();
+                json.entry("time", format!("{now:.6}").as_str());
+                json.entry("level", level.to_string().as_str());
+                json.entry("message", message);
                 if let Some(hint) = hint {
-                    line.push(b",\"hint\":");
-                    json_string(&mut line, hint);
+                    json.entry("hint", hint);
                 }
-                line.push(b"}\n");
-                line.as_bytes().to_vec()
+                json.end_object();
+                let line = String::from_utf8_lossy(json.as_bytes());
+                (escape(&line, is_obeyed) + "\n").into_owned().into_bytes()
             }
         }
     }
@@ -138,23 +139,6 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(safe)
-}
-
-/// Writes a string of JSON, in which all that terminals obey is escaped, too.
-fn json_string(line: &mut Line, text: &str) {
-    line.push(b"\"");
-    for part in text.split_inclusive(is_obeyed) {
-        let obeyed = part.chars().next_back().filter(|it| is_obeyed(*it));
-        let plain = obeyed.map_or(part, |it| &part[..part.len() - it.len_utf8()]);
-        line.json_text(plain.as_bytes());
-        match obeyed {
-            Some(char @ '\0'..'\x7f') => line.json_text(char.encode_utf8(&mut [0; 4]).as_bytes()),
-            // None of them takes more than four digits.
-            Some(char) => line.push(format!("\\u{:04x}", u32::from(char)).as_bytes()),
-            None => {}
-        }
-    }
-    line.push(b"\"");
 }
 
 /// Which messages are written, and how.

@@ -26,6 +26,32 @@ pub use writer::{Value, Writer};
 /// How deep arrays and objects may lie within each other.
 const MOST_DEPTH: usize = 1 << 16;
 
+/// JSON in which the characters of strings that `is_unsafe` holds for are escaped as `\uNNNN`. It must not hold for any
+/// that stand outside of strings.
+///
+/// ```
+/// use kymo_text::json::escape;
+///
+/// assert_eq!(escape("[\"</script>\"]", |char| char == '<'), "[\"\\u003c/script>\"]");
+/// ```
+pub fn escape(json: &str, is_unsafe: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !json.contains(&is_unsafe) {
+        return Cow::Borrowed(json);
+    }
+    let mut safe = String::with_capacity(json.len() + 16);
+    for char in json.chars() {
+        match is_unsafe(char) {
+            true => {
+                for unit in char.encode_utf16(&mut [0; 2]) {
+                    safe += &format!("\\u{unit:04x}");
+                }
+            }
+            false => safe.push(char),
+        }
+    }
+    Cow::Owned(safe)
+}
+
 /// What is wrong, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wrong {
@@ -51,6 +77,8 @@ pub struct Reader<'a> {
     at: usize,
     /// Whether half of a pair of `\u` without the other one is wrong.
     refuses_halves: bool,
+    /// What is kept of a string with escapes, in bytes.
+    most_kept: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -60,7 +88,14 @@ impl<'a> Reader<'a> {
             text,
             at: 0,
             refuses_halves: false,
+            most_kept: usize::MAX,
         }
+    }
+
+    /// Cuts strings with escapes behind this many bytes, since they take memory.
+    #[must_use]
+    pub fn with_most_kept(self, most_kept: usize) -> Self {
+        Self { most_kept, ..self }
     }
 
     /// Reads a text in which half of a pair of `\u` without the other one is wrong.
@@ -195,15 +230,21 @@ impl<'a> Reader<'a> {
                 return Ok(match made {
                     None => Cow::Borrowed(plain),
                     Some(mut text) => {
-                        text.extend_from_slice(plain);
+                        text.extend_from_slice(self.kept(plain, &text));
                         Cow::Owned(text)
                     }
                 });
             }
             let text = made.get_or_insert_default();
-            text.extend_from_slice(plain);
+            text.extend_from_slice(self.kept(plain, text));
             self.escape(text)?;
+            text.truncate(self.most_kept);
         }
+    }
+
+    /// What is kept of the next part of a string.
+    fn kept<'t>(&self, part: &'t [u8], before: &[u8]) -> &'t [u8] {
+        &part[..part.len().min(self.most_kept.saturating_sub(before.len()))]
     }
 
     /// What stands behind a backslash.

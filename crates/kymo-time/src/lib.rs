@@ -17,10 +17,12 @@
 mod calendar;
 mod cdtime;
 mod clock;
+mod duration;
 
 pub use calendar::{Date, date_of_days, days_of_date};
 pub use cdtime::{CdTime, CdTimeError};
 pub use clock::{Clock, Origin, TickConverter, Ticks};
+pub use duration::{Duration, DurationError};
 
 /// Nanoseconds in a second.
 pub const NANOS_PER_SECOND: i64 = 1_000_000_000;

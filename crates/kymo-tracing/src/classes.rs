@@ -319,7 +319,7 @@ impl Classes {
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
-        // What is in it is changed only where nothing can fail any more.
+        // What is in it is changed only where nothing can fail after that.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

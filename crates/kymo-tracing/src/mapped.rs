@@ -325,7 +325,7 @@ impl Mapped {
         self.lock().error.take().map_or(Ok(()), Err)
     }
 
-    /// Ends the recording: no packet is begun any more.
+    /// Ends the recording: no other packet is begun.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Relaxed);
         self.spares.close();

@@ -522,7 +522,7 @@ impl Pool {
         !state.is_closed
     }
 
-    /// Ends the recording: no thread gets a block any more.
+    /// Ends the recording: no thread gets another block.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.work.notify_all();

@@ -96,7 +96,7 @@ impl Recorder {
         self.lost.swap(0, Relaxed)
     }
 
-    /// Whether nothing is recorded any more, or nothing by this process.
+    /// Whether recording has ended, or this process records nothing.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Relaxed) || self.is_of_parent()
@@ -482,7 +482,7 @@ impl Guard {
         if let Some(written) = &mut self.output
             && let Some(thread) = written.thread.take()
         {
-            // After a panic, the sink does not work any more.
+            // After a panic, the sink no longer works.
             let _ = thread.join();
             work(recorder, &written.output, |pool, output| {
                 flush(recorder, pool, output);

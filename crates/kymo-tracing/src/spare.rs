@@ -114,7 +114,7 @@ struct State {
     /// How many streams have asked for one.
     wanted: usize,
     ready: Vec<Spare>,
-    /// What streams do not need any more.
+    /// What streams no longer need.
     old: Vec<Arc<SharedWords>>,
     /// How many files were begun.
     made: usize,

@@ -365,7 +365,7 @@ impl Thread {
 
     /// Counts an event that cannot be recorded.
     fn discard(&mut self) {
-        // What has ended meanwhile does not change any more.
+        // What has ended meanwhile no longer changes.
         if self.recorder.is_closed() {
             return;
         }

@@ -26,6 +26,27 @@ use crate::symbols::SymbolizedTrace;
 macro_rules! formats {
     ($d:tt $($(#[$doc:meta])* $format:ident($recording:ty) = $what:literal,)*) => {
         /// A recording of any format.
+        ///
+        /// ```
+        /// use kymo::AnyRecording;
+        /// use kymo_model::{Cursor as _, Recording as _};
+        /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vpp-small.cpel");
+        ///
+        /// let opened = kymo::open::open(&[path.into()], &Default::default());
+        /// let recording = &opened.recordings[0];
+        /// assert!(matches!(recording, AnyRecording::Cpel(_)));
+        /// let mut events = 0;
+        /// for stream in 0..recording.streams().len() {
+        ///     for chunk in recording.chunks(stream) {
+        ///         let mut cursor = recording.cursor(&chunk);
+        ///         while cursor.next_event()?.is_some() {
+        ///             events += 1;
+        ///         }
+        ///     }
+        /// }
+        /// assert!(events > 0);
+        /// # Ok::<(), kymo_model::Fault>(())
+        /// ```
         #[derive(Debug)]
         pub enum AnyRecording {
             $($(#[$doc])* $format($recording),)*

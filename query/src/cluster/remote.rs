@@ -236,7 +236,7 @@ impl ExecutionPlan for RemoteExec {
         let damage = Arc::clone(&self.remote.damage);
         let mut builder = RecordBatchReceiverStream::builder(self.schema(), 2);
         let sender = builder.tx();
-        // If nothing waits for the rows any more, this ends, and the unit is given up with it.
+        // If nothing waits for the rows now, this ends, and the unit is given up with it.
         builder.spawn(async move {
             let mut answer = match answer.await {
                 Ok(answer) => answer?,

@@ -51,15 +51,14 @@ pub(crate) async fn run(args: &args::Scheduler, terminal: &Terminal) -> Result<O
         terminal.hint("`--token-file FILE`, with the same token for workers and clients");
         return Ok(Outcome::Usage);
     }
-    let patience = Duration::from_nanos(args.patience.nanos.try_into().unwrap_or(0));
-    if patience < Duration::from_secs(2) {
+    if args.patience < Duration::from_secs(2) {
         terminal.error("`--patience` has to be 2 s at least, since workers say each second that they are there");
         return Ok(Outcome::Usage);
     }
     let runtime = runtime(args.memory).map_err(|error| Failure::Output(io::Error::other(error)))?;
     let scheduler = Arc::new(Scheduler {
         secret,
-        pool: Arc::new(Pool::new(patience)),
+        pool: Arc::new(Pool::new(args.patience)),
         threads: args.threads.count(),
         runtime,
         queries: AtomicU64::new(0),

@@ -170,7 +170,7 @@ impl Maker {
         Ok(())
     }
 
-    /// Ends all streams and opens the trace, which is said to be at `path`. Its files have no names any more then.
+    /// Ends all streams and opens the trace, which is said to be at `path`. Then its files no longer have names.
     pub(super) fn open(self, path: &Path, options: &TraceOptions) -> Result<Trace, io::Error> {
         for mut stream in self.streams {
             stream

@@ -209,6 +209,10 @@ fn text(array: &ArrayRef, row: usize, to: &mut Encode<'_>) -> Result<(), NotGive
             to.text(FIELD, array.value(row).as_bytes());
             return Ok(());
         }
+        DataType::Binary => {
+            to.text(FIELD, blob(array, row).ok_or(NotGiven::Missing)?);
+            return Ok(());
+        }
         DataType::Decimal32(..) => array
             .as_primitive_opt::<Decimal32Type>()
             .map(|array| array.value_as_string(row)),

@@ -10,6 +10,7 @@ use kymo_cpel::clock::LEAST_PER_SECOND;
 use kymo_ctf::secure;
 use kymo_machine::ByteOrder;
 use kymo_rrd::file::convert::Target;
+use kymo_time::Duration;
 
 use super::{Input, Selection, Times, Work};
 
@@ -105,9 +106,21 @@ pub(crate) struct Convert {
     )]
     pub(crate) times: Times,
 
-    /// Keep all fields of an event as text.
-    #[arg(long, conflicts_with = "datum", help_heading = "CPEL")]
-    pub(crate) text: bool,
+    /// Keep all fields of an event as text; with `--text=binary`, write texts as bytes. (cpel; binary: parquet, arrow)
+    ///
+    /// Without `--text=binary`, what is not UTF-8 in a text of a table is replaced by U+FFFD, and the number of such
+    /// texts is reported.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "binary",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "shown",
+        conflicts_with = "datum",
+        help_heading = "Output"
+    )]
+    pub(crate) text: Option<TextForm>,
 
     /// Keep one field of an event: integers that fit in 32 bits as numbers, all else as text.
     ///
@@ -212,6 +225,16 @@ pub(crate) struct Convert {
 
     #[command(flatten)]
     pub(crate) work: Work,
+}
+
+/// What becomes of texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextForm {
+    /// Fields are kept as the text that shows them
+    #[value(hide = true)]
+    Shown,
+    /// Texts are bytes, as they were recorded
+    Binary,
 }
 
 /// How packets are compressed.
@@ -355,31 +378,15 @@ fn ticks(text: &str) -> Result<NonZeroU32, String> {
         })
 }
 
-/// Reads a whole number of seconds, minutes, hours, days or weeks.
+/// Reads a whole number of seconds.
 fn step(text: &str) -> Result<u32, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let seconds = match &text[digits.len()..] {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        "w" => 604_800,
-        _ => 0,
-    };
-    let number: Option<u32> = digits.parse().ok();
-    number
-        .and_then(|number| number.checked_mul(seconds))
-        .filter(|&step| step > 0)
-        .ok_or_else(|| {
-            "expected a whole number and s, m, h, d or w, such as 1s or 5m; a step is at least a \
-             second"
-                .to_string()
-        })
+    let seconds = Duration::parse_seconds(text).map_err(|error| error.to_string())?;
+    u32::try_from(seconds).map_err(|_| format!("`{text}` is longer than {} s", u32::MAX))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{size, step, ticks};
+    use super::{size, ticks};
 
     #[test]
     fn sizes_of_packets_have_units() {
@@ -407,32 +414,6 @@ mod tests {
         }
         for wrong in ["", "0", "1", "99999", "4294967296", "-1", "1e9"] {
             assert!(ticks(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn steps_are_whole_seconds() {
-        for (text, seconds) in [
-            ("1s", 1),
-            ("30", 30),
-            ("5m", 300),
-            ("2h", 7200),
-            ("1w", 604_800),
-        ] {
-            assert_eq!(step(text), Ok(seconds));
-        }
-        for wrong in [
-            "",
-            "s",
-            "0s",
-            "1.5s",
-            "10ms",
-            "-1s",
-            "1x",
-            "9999999999s",
-            "1000000w",
-        ] {
-            assert!(step(wrong).is_err(), "{wrong}");
         }
     }
 }

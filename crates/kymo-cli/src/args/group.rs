@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use kymo::analysis::GroupBy;
 use kymo::filter::FilterError;
-use kymo::open::Duration;
 use kymo_rrd::file::convert::Target;
+use kymo_time::{Duration, DurationError};
 
 /// Groups, and series of them.
 #[derive(Debug, Args)]
@@ -73,14 +73,8 @@ pub(crate) fn parse_by(list: &str) -> Result<GroupBy, FilterError> {
     GroupBy::parse(list)
 }
 
-fn parse_step(text: &str) -> Result<u64, String> {
-    let duration: Duration = text
-        .parse()
-        .map_err(|error: kymo::open::AlignError| error.to_string())?;
-    match u64::try_from(duration.nanos) {
-        Ok(nanos) if nanos > 0 => Ok(nanos),
-        _ => Err("expected a duration above 0, such as 1s or 10ms".to_string()),
-    }
+fn parse_step(text: &str) -> Result<u64, DurationError> {
+    Duration::parse_positive(text).map(|duration| duration.as_nanos() as u64)
 }
 
 /// How many rows of a table are shown.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use kymo::open::Duration;
+use kymo_time::Duration;
 
 use super::key::KeyFile;
 use crate::send::Place;
@@ -41,7 +41,7 @@ pub(crate) struct Receive {
     pub(crate) key_file: Option<KeyFile>,
 
     /// End when nothing has come for so long since something has; units are ns, us, ms, s, m, h, d.
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_patience)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = Duration::parse_positive)]
     pub(crate) idle: std::time::Duration,
 
     /// Do not ask for what is missing.
@@ -81,13 +81,4 @@ pub(crate) struct Receive {
     /// Exit with 1 if packets were lost.
     #[arg(long)]
     pub(crate) strict: bool,
-}
-
-/// Reads a duration that is longer than nothing.
-pub(super) fn parse_patience(text: &str) -> Result<std::time::Duration, String> {
-    let duration: Duration = text.parse().map_err(|error| format!("{error}"))?;
-    match u64::try_from(duration.nanos) {
-        Ok(nanos @ 1..) => Ok(std::time::Duration::from_nanos(nanos)),
-        _ => Err("expected a duration of more than nothing".to_string()),
-    }
 }

@@ -131,7 +131,7 @@ pub(crate) struct Send {
         long,
         value_name = "DURATION",
         default_value = "10s",
-        value_parser = super::receive::parse_patience,
+        value_parser = kymo_time::Duration::parse_positive,
         conflicts_with = "raw",
         help_heading = "Packets of traces"
     )]

@@ -1,17 +1,18 @@
 //! `kymo convert --to parquet` and `--to arrow`.
 
+use std::cell::Cell;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use kymo::filter::Query;
 use kymo::pipeline::Window;
-use kymo::timeline::{self, Timeline};
+use kymo::timeline::{self, Batch, Timeline};
 use kymo_arrow::{Directory, Error, tables, write_stream};
 use kymo_io::{Replace, replace};
 
 use super::is_stdout;
-use crate::args::convert::{Convert, To};
+use crate::args::convert::{Convert, TextForm, To};
 use crate::ctf::Stop;
 use crate::directory::{refuse_inputs, whole_directory};
 use crate::notices::Notices;
@@ -29,6 +30,7 @@ pub(super) fn run(
     let mut query = timeline::Query::default();
     query.filter = filter;
     query.threads = threads(&args.work);
+    query.binary_texts = args.text == Some(TextForm::Binary);
     query.range = match windows.split_first() {
         Some((first, rest)) if rest.iter().all(|other| other == first) => *first,
         Some(_) => {
@@ -46,9 +48,11 @@ pub(super) fn run(
     }
     let job = Job {
         args,
+        terminal,
         notices: Notices::new(terminal),
         query,
         timeline: Timeline::new(inputs.recordings),
+        replaced: Cell::new(0),
     };
     terminal.watch(bytes, &read, || write(args, to, &job))
 }
@@ -59,7 +63,7 @@ fn write(args: &Convert, to: To, job: &Job<'_>) -> Result<Outcome, Failure> {
             let mut directory = Directory::new(beside, job.query.threads)?;
             let mut take = |table: &_, batch| directory.write(table, batch);
             tables(&job.timeline, &job.query, &mut take, &mut |batch| {
-                job.notices.take(batch)
+                job.look(batch)
             })
             .map_err(|error| job.stop(error))?;
             directory.finish().map_err(|error| job.stop(error))?;
@@ -108,15 +112,24 @@ fn ended(written: Result<Outcome, Stop>) -> Result<Outcome, Failure> {
 
 struct Job<'a> {
     args: &'a Convert,
+    terminal: &'a Terminal,
     notices: Notices<'a>,
     query: timeline::Query,
     timeline: Timeline,
+    /// Texts of which something was replaced that is not UTF-8.
+    replaced: Cell<u64>,
 }
 
 impl Job<'_> {
+    fn look(&self, batch: &Batch) {
+        let all = batch.notices().iter();
+        all.for_each(|notice| self.notices.take(notice));
+        self.replaced.set(self.replaced.get() + batch.replaced());
+    }
+
     fn stream(&self, out: &mut dyn Write) -> Result<Outcome, Stop> {
         write_stream(&self.timeline, &self.query, out, &mut |batch| {
-            self.notices.take(batch)
+            self.look(batch)
         })
         .map_err(|error| self.stop(error))?;
         self.end()
@@ -125,6 +138,15 @@ impl Job<'_> {
     /// What the run comes to: with `--strict`, nothing is left of an output that lacks something.
     fn end(&self) -> Result<Outcome, Stop> {
         let strict = self.args.work.strict;
+        match self.replaced.get() {
+            0 => {}
+            replaced => {
+                self.terminal.warning(format_args!(
+                    "invalid UTF-8 was replaced by U+FFFD in {replaced} texts"
+                ));
+                self.terminal.hint("`--text=binary` writes texts as bytes");
+            }
+        }
         match self.notices.end(strict) {
             Outcome::Damage if strict => Err(Stop::Damage),
             outcome => Ok(outcome),

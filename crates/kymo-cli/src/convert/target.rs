@@ -8,7 +8,7 @@ use kymo::AnyRecording;
 use kymo::filter::nearest;
 
 use crate::args::Times;
-use crate::args::convert::{Convert, To};
+use crate::args::convert::{Convert, TextForm, To};
 use crate::ctf;
 use crate::formats::refuse_foreign;
 use crate::outputs::refuse_file;
@@ -71,7 +71,7 @@ pub(super) fn target(args: &Convert) -> Result<To, Failure> {
 
 /// Refuses options that do not shape this format, and asks for those that it needs.
 pub(super) fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Failure> {
-    use To::{Chrome, Cpel, Csv, Ctf2, Ctf18, CtfRfc, Elog, Jsonl, Perfetto, Rrd};
+    use To::{Arrow, Chrome, Cpel, Csv, Ctf2, Ctf18, CtfRfc, Elog, Jsonl, Parquet, Perfetto, Rrd};
     let with_tracks = &[Perfetto, Chrome, Cpel, Elog, Rrd];
     let traces = &[Ctf18, Ctf2, CtfRfc];
     let options: &[(&str, bool, &[To])] = &[
@@ -80,7 +80,12 @@ pub(super) fn refuse_options_of_others(args: &Convert, to: To) -> Result<(), Fai
         ("--counter", !args.counter.is_empty(), &[Perfetto, Chrome]),
         ("--flow", !args.flow.is_empty(), &[Perfetto, Chrome]),
         ("--times", args.times != Times::Number, &[Jsonl, Csv]),
-        ("--text", args.text, &[Cpel]),
+        ("--text", args.text == Some(TextForm::Shown), &[Cpel]),
+        (
+            "--text=binary",
+            args.text == Some(TextForm::Binary),
+            &[Parquet, Arrow],
+        ),
         ("--datum", args.datum.is_some(), &[Cpel]),
         (
             "--byte-order",

@@ -2,7 +2,7 @@
 
 use kymo::analysis::compare::{Change, Measured, Side};
 use kymo::filter::Glob;
-use kymo::open::Duration;
+use kymo_time::Duration;
 
 /// A figure, and a limit of it.
 #[derive(Clone, Debug, PartialEq)]

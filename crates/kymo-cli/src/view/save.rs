@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Parser;
 use kymo_view::{Save, Saving};
 
-use crate::args::convert::{Convert, To};
+use crate::args::convert::{Convert, TextForm, To};
 use crate::args::view::View;
 use crate::args::{Input, Selection};
 use crate::terminal::{Failure, Terminal};
@@ -70,7 +70,7 @@ fn converted(
         (Some(base), Some(other)) => Some(format!("({base}) and ({other})")),
         (base, other) => base.clone().or(other.clone()),
     };
-    convert.text = as_text;
+    convert.text = as_text.then_some(TextForm::Shown);
     if convert.to == Some(To::Rrd) {
         let length = saving.end.abs_diff(saving.begin) / 1_000_000_000;
         let step = (length / MOST_ROWS).max(1);

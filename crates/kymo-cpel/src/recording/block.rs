@@ -134,7 +134,7 @@ impl<'a> LogCursor<'a> {
             free = room.next();
         }
         self.next = next + met;
-        // Where nothing is free any more, there may be more events.
+        // Where nothing is left free, there may be more events.
         free.map(|_| false)
     }
 

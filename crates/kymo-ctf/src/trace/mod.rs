@@ -70,6 +70,18 @@ pub struct Options {
 
 /// A CTF trace that is open for reading.
 ///
+/// ```
+/// use kymo_ctf::trace::Trace;
+/// use kymo_model::{Cursor as _, Recording as _};
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rfc-small");
+///
+/// let trace = Trace::open(&[path.into()], &Default::default())?;
+/// let chunk = trace.chunks(0).next().expect("the first stream has a packet");
+/// let mut cursor = trace.cursor(&chunk);
+/// assert!(cursor.next_event().is_ok_and(|event| event.is_some()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// Its files are mapped. Beside them an open trace takes memory for its classes, for its
 /// streams, and for each packet: some 15 bytes where packets are as tracers write them, whatever
 /// their size, and never more than 115. Where streams of a section count together (RFC v1.1),

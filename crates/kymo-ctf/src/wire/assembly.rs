@@ -56,7 +56,7 @@ pub(super) struct Assembly {
     next: u32,
     /// How many there are, once that is known.
     total: Option<u32>,
-    /// The sender has none before this one any more.
+    /// The sender no longer has those before this one.
     gone: u32,
     /// The last packet and fragment that has come, in their order.
     high: Option<(u32, u32)>,

@@ -92,7 +92,7 @@ pub(super) enum Body<'d> {
     Fragment(Fragment<'d>),
     /// Sender: everything is sent; the directory has `directory` packets.
     End { directory: u32 },
-    /// Sender: packets of a stream before this one are not kept any more.
+    /// Sender: packets of a stream before this one are no longer kept.
     Gone { stream: u32, before: u32 },
     /// Sender: how many packets have arrived so far?
     Ask,

@@ -28,7 +28,7 @@ pub struct ReceiverOptions {
     pub key: Option<Key>,
     /// Whether what is missing is asked for.
     pub resend: bool,
-    /// When nothing has come for so long, nothing comes any more.
+    /// When nothing has come for so long, nothing more comes.
     pub idle: Duration,
     /// The number of its first datagram: a sender serves only requests with higher numbers than those before, those
     /// of a receiver that was there earlier, too. The time in nanoseconds is such a number.
@@ -116,7 +116,7 @@ pub enum Event {
         /// The last of them.
         last: u32,
     },
-    /// Nothing comes any more.
+    /// Nothing more comes.
     End {
         /// Whether the sender has announced how many packets there are: else nobody knows what is missing at
         /// the end of streams.
@@ -463,7 +463,7 @@ impl Receiver {
         self.writer.is_some()
     }
 
-    /// Whether nothing comes any more.
+    /// Whether nothing more comes.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
@@ -583,7 +583,7 @@ impl Receiver {
         }
     }
 
-    /// Gives up all that is missing: nothing comes any more.
+    /// Gives up all that is missing: nothing more comes.
     pub fn finish(&mut self) {
         if self.ended {
             return;

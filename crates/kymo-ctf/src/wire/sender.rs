@@ -94,7 +94,7 @@ struct Stream {
     packets: u32,
     /// Packets of which all fragments were sent.
     sent: u32,
-    /// Packets that are not kept any more.
+    /// Packets that are no longer kept.
     gone: u32,
 }
 
@@ -461,7 +461,7 @@ impl Sender {
         self.arrived.or(self.confirmed)
     }
 
-    /// A stream and the number of a packet in it that is asked for and not kept any more:
+    /// A stream and the number of a packet in it that is asked for and no longer kept:
     /// [`supply`](Self::supply) adds it. `None` while others that were asked for are to be sent first.
     pub fn next_wanted(&mut self) -> Option<(u32, u32)> {
         match self.asked.is_empty() {

@@ -165,7 +165,7 @@ impl Steps<'_> {
         }
     }
 
-    /// Writes what the next step cannot change any more.
+    /// Writes what the next step can no longer change.
     fn settle(&mut self, moves: bool) {
         if let Some((_, to)) = self.line.take() {
             self.write(b"L ", [to]);

@@ -39,6 +39,22 @@ pub fn is_tar(source: &dyn ReadAt) -> bool {
 }
 
 /// A file that holds others, or one alone: a tar archive, or the content of a compressed file.
+///
+/// ```
+/// use std::{path::Path, sync::Arc};
+///
+/// use kymo_io::{Archive, Bytes};
+///
+/// let directory = tempfile::tempdir()?;
+/// std::fs::write(directory.path().join("metadata"), "/* CTF 1.8 */")?;
+/// let mut tar = Vec::new();
+/// kymo_io::write_tar(directory.path(), "trace", &mut tar)?;
+/// // The path of a member begins with that of the archive.
+/// let archive = Archive::new(Path::new("x.tar"), Arc::new(Bytes::from(tar)))?;
+/// let metadata = archive.open(Path::new("x.tar/trace/metadata"))?;
+/// assert_eq!(metadata[..], *b"/* CTF 1.8 */");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Archive {
     path: PathBuf,

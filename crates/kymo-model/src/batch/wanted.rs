@@ -39,6 +39,44 @@ pub struct WantedColumn {
     pub source: ColumnSource,
 }
 
+impl WantedColumn {
+    /// Makes its texts bytes, in which nothing that is not UTF-8 is replaced.
+    pub fn make_texts_binary(&mut self, schema: &Schema) {
+        if let ColumnSource::Fields(picks) = &self.source
+            && let Some(pick) = picks.first()
+        {
+            self.column.data_type = binary_type(schema, pick.field, &self.column.data_type, 0);
+        }
+    }
+}
+
+/// The same type with the texts of a field as bytes. Labels and JSON stay text.
+fn binary_type(schema: &Schema, field: FieldId, data_type: &DataType, level: usize) -> DataType {
+    let asked = schema.field(field);
+    match (&asked.kind, data_type, asked.children.first()) {
+        _ if deep::is_text(schema, field, level) => data_type.clone(),
+        (Kind::Text, DataType::Text, _) => DataType::Binary,
+        (Kind::Struct | Kind::Variant, DataType::Struct(_), _) => {
+            let columns = members(schema, field, level).into_iter().map(|mut member| {
+                if !member.is_labels {
+                    let data_type = &member.column.data_type;
+                    member.column.data_type =
+                        binary_type(schema, member.field, data_type, level + 1);
+                }
+                member.column
+            });
+            DataType::Struct(columns.collect())
+        }
+        (Kind::Array { .. }, DataType::List(item), Some(&child)) => {
+            list(binary_type(schema, child, &item.data_type, level + 1))
+        }
+        (Kind::Array { .. } | Kind::Optional, _, Some(&child)) => {
+            binary_type(schema, child, data_type, level + 1)
+        }
+        _ => data_type.clone(),
+    }
+}
+
 /// The type of the column that holds a field with all that is in it. What is in more than 32 structures,
 /// variants and arrays is one JSON text.
 pub fn column_type(schema: &Schema, field: FieldId) -> DataType {

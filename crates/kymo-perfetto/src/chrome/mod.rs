@@ -10,7 +10,7 @@ use std::ops::Range;
 use kymo_model::FaultCode;
 use kymo_text::json::{Reader as Json, Wrong};
 
-use crate::builder::{Args, Builder, Stop};
+use crate::builder::{Args, Builder, MOST_TEXT, Stop};
 use crate::legacy::{JoinId, PhaseEvent};
 use crate::recording::Times;
 use crate::row::Value;
@@ -32,7 +32,8 @@ pub(crate) fn read(bytes: &[u8], builder: &mut Builder) -> io::Result<Times> {
     } else {
         0
     };
-    let mut json = Json::new(bytes);
+    // One more than an argument may have, so that it is known to be cut.
+    let mut json = Json::new(bytes).with_most_kept(MOST_TEXT + 1);
     json.seek(start);
     let mut reader = Reader {
         bytes,
@@ -295,13 +296,13 @@ fn member<'a>(
         b"scope" => found.scope = json.text()?,
         b"s" => found.instant_scope = json.text()?.first().copied().unwrap_or(0),
         b"id" => {
-            let text = String::from_utf8_lossy(&json.text()?).into_owned();
+            let text = name_of(&json.text()?).to_string();
             let is_local = false;
             found.id = Some(JoinId { text, is_local });
         }
         b"id2" if json.peek() == Some(b'{') => json.object(|json, name| {
             let is_local = name == b"local";
-            let text = String::from_utf8_lossy(&json.text()?).into_owned();
+            let text = name_of(&json.text()?).to_string();
             found.id = Some(JoinId { text, is_local });
             Ok(())
         })?,

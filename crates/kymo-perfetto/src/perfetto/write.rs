@@ -91,6 +91,28 @@ pub enum CounterValue {
 }
 
 /// Writes packets, one after the other.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use kymo_model::Recording as _;
+/// use kymo_perfetto::{Names, NewTrack, PerfettoWriter, Recording, TrackContent, TrackEvent};
+/// use kymo_text::Line;
+///
+/// let mut names = Names::default();
+/// let work = names.events.number("work");
+/// let mut writer = PerfettoWriter::new(names.into());
+/// let mut out = Line::new();
+/// let new = NewTrack { name: "main", parent: None, rank: None, content: TrackContent::Events };
+/// let track = writer.track(&new, &mut out);
+/// writer.announce_event(work);
+/// for (time, event) in [(1_000, TrackEvent::Begin(work)), (3_000, TrackEvent::End(None))] {
+///     writer.event(time, track, event, std::iter::empty(), &[], &mut out);
+/// }
+/// let trace = Recording::from_bytes(Path::new("x.pftrace"), out.as_bytes())?;
+/// assert_eq!(trace.tracks()[0].name, "main");
+/// # Ok::<(), kymo_perfetto::OpenError>(())
+/// ```
 #[derive(Debug)]
 pub struct PerfettoWriter {
     names: Arc<Names>,

@@ -411,7 +411,7 @@ impl<S: Storage> Rrd<S> {
         }
     }
 
-    /// Where the file is, when it is not needed any more.
+    /// Where the file is, when it is no longer needed.
     pub fn into_storage(self) -> S {
         match self.file {
             File::Native(file) => file.into_storage(),

@@ -61,7 +61,7 @@ pub fn convert(source: &Source<'_>, target: Target) -> Result<Converted, WriteEr
     })
 }
 
-/// A file that can be written: nothing stands in the way any more but writing itself.
+/// A file that can be written: only writing itself can still fail.
 ///
 /// It does not hold the values of a native file, which are converted while they are
 /// written, some at a time. This is the fastest way to convert.

@@ -190,15 +190,7 @@ impl Plan<'_> {
             .map(|archive| archive.rows)
             .collect();
         self.first_rows.check(&rows)?;
-        let values = rows
-            .iter()
-            .fold(0, |values: u64, rows| values.saturating_add(*rows))
-            .saturating_mul(definition.sources.len() as u64);
-        if let Some(most) = session.most_values.filter(|most| values > *most) {
-            return Err(Failure::new(format!(
-                "{values} values are more than the {most} that are made here"
-            )));
-        }
+        session.check_values(&rows, definition.sources.len())?;
         let givers: Vec<_> = sources
             .iter()
             .map(|source| Giver {

@@ -1,8 +1,8 @@
 //! `restore`: a database from XML.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
-use kymo_io::{Bytes, Replace, replace};
+use kymo_io::{Bytes, Replace, Spool, replace};
 use kymo_rrd::file::convert::convert;
 use kymo_rrd::text::xml::{RestoreOptions, restore};
 
@@ -50,10 +50,10 @@ fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
         return Err(reported(output, &"File exists; -f overwrites it"));
     }
     let text: Bytes = if input == b"-" {
-        let mut text = Vec::new();
-        let read = io::stdin().lock().read_to_end(&mut text);
-        read.map_err(|error| reported(input, &reason(&error)))?;
-        text.into()
+        let mut spool = Spool::within(u64::MAX);
+        let read = io::copy(&mut io::stdin().lock(), &mut spool);
+        let read = read.and_then(|_| spool.finish());
+        read.map_err(|error| reported(input, &reason(&error)))?
     } else {
         open::bytes(input)?
     };

@@ -290,9 +290,6 @@ fn check_size(
     database: &Database,
     smoothing: &Smoothing<'_>,
 ) -> Result<(), Failure> {
-    let Some(most) = session.most_values else {
-        return Ok(());
-    };
     let mut definition = Definition {
         version: database.version,
         start: database.state.last_update,
@@ -310,14 +307,8 @@ fn check_size(
         Length::More(rows) | Length::Exactly(rows) => rows,
         Length::Less(_) => 0,
     });
-    let rows = there.chain(more).fold(0, u64::saturating_add);
-    let values = rows.saturating_mul(definition.sources.len() as u64);
-    match values > most {
-        true => Err(Failure::new(format!(
-            "{values} values are more than the {most} that are made here"
-        ))),
-        false => Ok(()),
-    }
+    let rows: Vec<u64> = there.chain(more).collect();
+    session.check_values(&rows, definition.sources.len())
 }
 
 /// Warns of what is to be removed or changed but does not exist, which rrdtool ignores.

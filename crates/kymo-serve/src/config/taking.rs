@@ -14,6 +14,7 @@
 //! ```
 
 use kymo_rrd::model::Reading;
+use kymo_time::Duration;
 
 use super::{MIB, Section};
 use crate::expire::ExpireRule;
@@ -21,7 +22,7 @@ use crate::taking::options::{
     Endpoint, HttpListen, LineListen, Options, Protocol, ScrapeOptions, Target,
 };
 use crate::taking::rules::{
-    Archive, Function, LONGEST_STEP, PathRule, Profile, Selector, StorageRule, UNITS, parse_seconds,
+    Archive, Function, LONGEST_STEP, PathRule, Profile, Selector, StorageRule, UNITS,
 };
 use crate::taking::template::Template;
 
@@ -315,7 +316,7 @@ pub(super) fn expire(section: &mut Section<'_>) -> Result<Vec<ExpireRule>, Strin
                 let found = format!("`{text}`");
                 let expected = format!("a time such as `30d` ({UNITS})");
                 let problem = || table.found("after", at, &found, &expected);
-                Some(parse_seconds(text).ok_or_else(problem)?)
+                Some(Duration::parse_seconds(text).map_err(|_| problem())?)
             }
             None if keeps => None,
             None => return Err(table.missing("after")),

@@ -74,7 +74,7 @@ impl Options {
 pub struct Journal {
     options: Options,
     active: Mutex<Active>,
-    /// Signals that [`Active::synced`] has grown, or nobody syncs any more.
+    /// Signals that [`Active::synced`] has grown, or that nobody syncs now.
     synced: Condvar,
     long: AtomicBool,
     /// Bytes that were written since it was opened.
@@ -306,7 +306,7 @@ impl Journal {
         Ok(before.into_iter().map(|(_, path)| path).collect())
     }
 
-    /// Removes the file that is appended to: nothing is pending, and nothing is accepted any more.
+    /// Removes the file that is appended to: nothing is pending, and nothing more is accepted.
     ///
     /// # Errors
     ///

@@ -40,7 +40,7 @@ impl Counters {
     }
 }
 
-/// The counters of all addresses. Those where nothing is received any more stay, so that no sum shrinks.
+/// The counters of all addresses. Those where nothing more is received stay, so that no sum shrinks.
 #[derive(Debug, Default)]
 pub(super) struct ListenerCounters(Mutex<BTreeMap<SocketAddr, Arc<Counters>>>);
 

@@ -9,7 +9,7 @@ use std::path::{Component, Path};
 
 use kymo_io::reason;
 use kymo_rrd::is_database;
-use kymo_text::Line;
+use kymo_text::json::Writer;
 
 use super::Queries;
 use super::deadline::Deadline;
@@ -38,9 +38,9 @@ fn list(queries: &Queries, below: &str) -> HttpAnswer {
     let below = below.trim_matches('/');
     let series = queries.catalog.series();
     let files: BTreeSet<&[u8]> = series.all().iter().map(|it| &*it.path).collect();
-    let mut out = Line::new();
-    out.push(b"{\"databases\":[");
-    let mut is_first = true;
+    let mut json = Writer::default();
+    json.begin_object();
+    json.begin_list("databases");
     for file in files {
         let path = crate::store::path_of(file);
         let relative = path.strip_prefix(&store.options().base).ok();
@@ -54,15 +54,14 @@ fn list(queries: &Queries, below: &str) -> HttpAnswer {
         let Some(version) = is_below.then(|| version(store, path)).flatten() else {
             continue;
         };
-        if !std::mem::take(&mut is_first) {
-            out.push_byte(b',');
-        }
-        out.push(b"{\"path\":");
-        out.json_string(name.as_bytes());
-        out.push(format!(",\"version\":\"{version:016x}\"}}").as_bytes());
+        json.begin_object();
+        json.entry("path", name);
+        json.entry("version", format!("{version:016x}").as_str());
+        json.end_object();
     }
-    out.push(b"]}");
-    let body = out.as_bytes().to_vec();
+    json.end_list();
+    json.end_object();
+    let body = json.as_bytes().to_vec();
     match body.len() > queries.options.most_answer {
         true => HttpAnswer::text(422, "too many databases; ask for those below a directory\n"),
         false => HttpAnswer::json(200, body),

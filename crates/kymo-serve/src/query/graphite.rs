@@ -8,13 +8,13 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use kymo_graphite::{NAMES, Pattern, Series, SeriesSource, Target, TargetError, Window, render};
 use kymo_promql::QueryError;
-use kymo_text::Line;
+use kymo_text::json::Writer;
 
 use super::archives::{self, WantedRows};
 use super::catalog::SeriesEntry;
 use super::databases::Databases;
 use super::deadline::Deadline;
-use super::{Queries, json_strings, now};
+use super::{Queries, now};
 use crate::http::{Client, HttpAnswer, HttpRequest};
 
 /// The version of Graphite whose API this is.
@@ -73,21 +73,22 @@ pub(super) fn answer(
 
 /// The functions that exist, as far as clients ask: their names.
 fn functions() -> Vec<u8> {
-    let mut out = Line::new();
-    out.push_byte(b'{');
-    for (place, name) in NAMES.iter().enumerate() {
-        if place > 0 {
-            out.push_byte(b',');
-        }
-        out.json_string(name.as_bytes());
-        out.push(b":{\"name\":");
-        out.json_string(name.as_bytes());
-        out.push(b",\"function\":");
-        out.json_string(format!("{name}(seriesList)").as_bytes());
-        out.push(b",\"description\":\"\",\"module\":\"\",\"group\":\"kymo\",\"params\":[]}");
+    let mut json = Writer::default();
+    json.begin_object();
+    for name in NAMES {
+        json.key(name);
+        json.begin_object();
+        json.entry("name", name);
+        json.entry("function", format!("{name}(seriesList)").as_str());
+        json.entry("description", "");
+        json.entry("module", "");
+        json.entry("group", "kymo");
+        json.begin_list("params");
+        json.end_list();
+        json.end_object();
     }
-    out.push_byte(b'}');
-    out.as_bytes().to_vec()
+    json.end_object();
+    json.as_bytes().to_vec()
 }
 
 /// What there is at a level of paths.
@@ -133,7 +134,7 @@ fn find(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> {
     let query = query.ok_or_else(|| Failure::bad("the parameter `query` is missing"))?;
     let series = queries.catalog.series();
     let nodes = nodes(series.all(), query)?;
-    let mut out = Line::new();
+    let mut json = Writer::default();
     match request.get("format").unwrap_or("treejson") {
         "treejson" => {
             // As in Graphite, names come once, below the pattern that was asked for: clients choose among names.
@@ -160,56 +161,51 @@ fn find(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> {
                     ),
                 );
             }
-            out.push_byte(b'[');
-            for (place, (name, node)) in listed.into_iter().enumerate() {
-                if place > 0 {
-                    out.push_byte(b',');
-                }
-                let children = u8::from(node.has_children);
-                out.push(b"{\"text\":");
-                out.json_string(name.as_bytes());
-                out.push(b",\"id\":");
-                out.json_string(format!("{base}{name}").as_bytes());
-                let leaf = u8::from(node.is_leaf);
-                let rest = format!(
-                    ",\"allowChildren\":{children},\"expandable\":{children},\"leaf\":{leaf},\"context\":{{}}}}"
-                );
-                out.push(rest.as_bytes());
+            json.begin_array();
+            for (name, node) in listed {
+                let children = u64::from(node.has_children);
+                json.begin_object();
+                json.entry("text", name);
+                json.entry("id", format!("{base}{name}").as_str());
+                json.entry("allowChildren", children);
+                json.entry("expandable", children);
+                json.entry("leaf", u64::from(node.is_leaf));
+                json.key("context");
+                json.raw("{}");
+                json.end_object();
             }
-            out.push_byte(b']');
+            json.end_list();
         }
         "completer" => {
-            out.push(b"{\"metrics\":[");
-            for (place, (id, node)) in nodes.iter().enumerate() {
-                if place > 0 {
-                    out.push_byte(b',');
-                }
+            json.begin_object();
+            json.begin_list("metrics");
+            for (id, node) in &nodes {
                 let ending = if node.is_leaf { "" } else { "." };
-                out.push(b"{\"path\":");
-                out.json_string(format!("{id}{ending}").as_bytes());
-                out.push(b",\"name\":");
-                out.json_string(last_part(id).as_bytes());
-                out.push(format!(",\"is_leaf\":\"{}\"}}", u8::from(node.is_leaf)).as_bytes());
+                json.begin_object();
+                json.entry("path", format!("{id}{ending}").as_str());
+                json.entry("name", last_part(id));
+                json.entry("is_leaf", if node.is_leaf { "1" } else { "0" });
+                json.end_object();
             }
-            out.push(b"]}");
+            json.end_list();
+            json.end_object();
         }
         "nodelist" => {
             let names: BTreeSet<&str> = nodes.keys().map(|id| last_part(id)).collect();
-            out.push(b"{\"nodes\":");
-            json_strings(&mut out, names);
-            out.push_byte(b'}');
+            json.begin_object();
+            json.key("nodes");
+            json.texts(names);
+            json.end_object();
         }
         "json" => {
-            out.push_byte(b'[');
-            for (place, (id, node)) in nodes.iter().enumerate() {
-                if place > 0 {
-                    out.push_byte(b',');
-                }
-                out.push(b"{\"path\":");
-                out.json_string(id.as_bytes());
-                out.push(format!(",\"is_leaf\":{}}}", node.is_leaf).as_bytes());
+            json.begin_array();
+            for (id, node) in &nodes {
+                json.begin_object();
+                json.entry("path", id.as_str());
+                json.entry("is_leaf", node.is_leaf);
+                json.end_object();
             }
-            out.push_byte(b']');
+            json.end_list();
         }
         other => {
             return Err(Failure::bad(format!(
@@ -217,7 +213,7 @@ fn find(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> {
             )));
         }
     }
-    Ok(out.as_bytes().to_vec())
+    Ok(json.as_bytes().to_vec())
 }
 
 /// The paths that patterns mean.
@@ -241,34 +237,31 @@ fn expand(queries: &Queries, request: &HttpRequest) -> Result<Vec<u8>, Failure> 
     if groups.is_empty() {
         return Err(Failure::bad("the parameter `query` is missing"));
     }
-    let mut out = Line::new();
-    out.push(b"{\"results\":");
+    let mut json = Writer::default();
+    json.begin_object();
+    json.key("results");
     if is_set("groupByExpr") {
-        out.push_byte(b'{');
-        for (place, (query, paths)) in groups.iter().enumerate() {
-            if place > 0 {
-                out.push_byte(b',');
-            }
-            out.json_string(query.as_bytes());
-            out.push_byte(b':');
-            json_strings(&mut out, paths.iter().map(String::as_str));
+        json.begin_object();
+        for (query, paths) in &groups {
+            json.key(query);
+            json.texts(paths.iter().map(String::as_str));
         }
-        out.push_byte(b'}');
+        json.end_object();
     } else {
         let paths: BTreeSet<&str> = groups.values().flatten().map(String::as_str).collect();
-        json_strings(&mut out, paths);
+        json.texts(paths);
     }
-    out.push_byte(b'}');
-    Ok(out.as_bytes().to_vec())
+    json.end_object();
+    Ok(json.as_bytes().to_vec())
 }
 
 /// All paths.
 fn index(queries: &Queries) -> Vec<u8> {
     let series = queries.catalog.series();
     let paths: BTreeSet<&str> = series.all().iter().map(|it| it.graphite.as_str()).collect();
-    let mut out = Line::new();
-    json_strings(&mut out, paths);
-    out.as_bytes().to_vec()
+    let mut json = Writer::default();
+    json.texts(paths);
+    json.as_bytes().to_vec()
 }
 
 fn rendered(
@@ -330,20 +323,15 @@ fn rendered(
         points,
     };
     let most = queries.options.most_answer;
-    let mut out = Line::new();
-    out.push_byte(b'[');
-    let mut count = 0;
+    let mut json = Writer::default();
+    json.begin_array();
     for target in &targets {
         for series in render(target, &window, &source)? {
             let series = match points {
                 Some(points) => series.consolidated(points),
                 None => series,
             };
-            if count > 0 {
-                out.push_byte(b',');
-            }
-            count += 1;
-            if !write_series(&mut out, &series, most) {
+            if !write_series(&mut json, &series, most) {
                 let most = most >> 20;
                 return Err(Failure(
                     422,
@@ -352,38 +340,37 @@ fn rendered(
             }
         }
     }
-    out.push_byte(b']');
-    Ok(out.as_bytes().to_vec())
+    json.end_list();
+    Ok(json.as_bytes().to_vec())
 }
 
 /// Writes a series; `false` if the answer is longer than `most` bytes, which ends it.
-fn write_series(out: &mut Line, series: &Series, most: usize) -> bool {
-    out.push(b"{\"target\":");
-    out.json_string(series.name.as_bytes());
-    out.push(b",\"tags\":{\"name\":");
-    out.json_string(series.path.as_bytes());
-    out.push(b"},\"datapoints\":[");
+fn write_series(json: &mut Writer, series: &Series, most: usize) -> bool {
+    json.begin_object();
+    json.entry("target", series.name.as_str());
+    json.key("tags");
+    json.begin_object();
+    json.entry("name", series.path.as_str());
+    json.end_object();
+    json.begin_list("datapoints");
     let mut time = series.start;
-    for (place, value) in series.values.iter().enumerate() {
-        if out.as_bytes().len() > most {
+    for value in &series.values {
+        if json.as_bytes().len() > most {
             return false;
         }
-        if place > 0 {
-            out.push_byte(b',');
-        }
-        out.push_byte(b'[');
+        json.begin_array();
         match value.filter(|value| value.is_finite()) {
-            Some(value) => out.push(kymo_promql::number(value, true).as_bytes()),
+            Some(value) => json.raw(kymo_promql::number(value, true)),
             // JSON has no others.
-            None => out.push(b"null"),
+            None => json.null(),
         }
-        out.push_byte(b',');
-        out.signed(time);
-        out.push_byte(b']');
+        json.value(time);
+        json.end_list();
         time = time.saturating_add(series.step);
     }
-    out.push(b"]}");
-    out.as_bytes().len() <= most
+    json.end_list();
+    json.end_object();
+    json.as_bytes().len() <= most
 }
 
 /// Databases as a source of Graphite's series.
@@ -495,7 +482,11 @@ fn parse_time(text: &str, now: i64) -> Option<i64> {
         if let Some(offsets) = text.strip_prefix(name)
             && (offsets.is_empty() && !name.is_empty() || offsets.starts_with(['-', '+']))
         {
-            return time.checked_add(parse_offsets(offsets)?);
+            let offset = match offsets {
+                "" => 0,
+                offsets => kymo_graphite::seconds(offsets)?,
+            };
+            return time.checked_add(offset);
         }
     }
     let date = |text: &str| {
@@ -517,38 +508,6 @@ fn parse_time(text: &str, now: i64) -> Option<i64> {
     }
     let number: f64 = text.parse().ok()?;
     (number.abs() < 1e12).then_some(number as i64)
-}
-
-/// Seconds of `-1h`, `+90s` or `-1d2h`.
-fn parse_offsets(text: &str) -> Option<i64> {
-    let mut total: i64 = 0;
-    let mut rest = text;
-    let mut is_minus = false;
-    while !rest.is_empty() {
-        if let Some(behind) = rest.strip_prefix(['-', '+']) {
-            is_minus = rest.starts_with('-');
-            rest = behind;
-        }
-        let digits = rest.find(|char: char| !char.is_ascii_digit())?;
-        let count: i64 = rest[..digits].parse().ok()?;
-        let behind = &rest[digits..];
-        let letters = behind.find(|char: char| !char.is_ascii_alphabetic());
-        let (unit, behind) = behind.split_at(letters.unwrap_or(behind.len()));
-        let unit = match unit {
-            "s" | "sec" | "secs" | "second" | "seconds" => 1,
-            "min" | "mins" | "minute" | "minutes" | "m" => 60,
-            "h" | "hour" | "hours" => 3600,
-            "d" | "day" | "days" => DAY,
-            "w" | "week" | "weeks" => 7 * DAY,
-            "mon" | "month" | "months" => 30 * DAY,
-            "y" | "year" | "years" => 365 * DAY,
-            _ => return None,
-        };
-        let seconds = count.checked_mul(unit)?;
-        total = total.checked_add(if is_minus { -seconds } else { seconds })?;
-        rest = behind;
-    }
-    Some(total)
 }
 
 #[cfg(test)]

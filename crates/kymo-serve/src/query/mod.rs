@@ -23,8 +23,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use kymo_text::Line;
-
 use crate::config::Listen;
 use crate::daemon;
 use crate::http::{self, Client, HttpAnswer, HttpRequest, Limits, Method};
@@ -195,18 +193,6 @@ pub(crate) fn now() -> i64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// Appends texts as an array of JSON.
-pub(crate) fn json_strings<'t>(out: &mut Line, texts: impl IntoIterator<Item = &'t str>) {
-    out.push_byte(b'[');
-    for (place, text) in texts.into_iter().enumerate() {
-        if place > 0 {
-            out.push_byte(b',');
-        }
-        out.json_string(text.as_bytes());
-    }
-    out.push_byte(b']');
 }
 
 /// The sockets of queries and their connections.

@@ -7,14 +7,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use jiff::Timestamp;
 use kymo_promql::{
     Answer, Evaluated, Expression, Labels, Limits, Matchers, QueryError, QueryTime, Sample,
-    evaluate, number,
+    evaluate, number, parse_duration as parse_units,
 };
 use kymo_text::Line;
+use kymo_text::json::{Value, Writer};
 
 use super::catalog::SeriesEntry;
 use super::databases::Databases;
 use super::deadline::Deadline;
-use super::{Queries, json_strings, now, status};
+use super::{Queries, now, status};
 use crate::http::{Client, HttpAnswer, HttpRequest};
 
 /// Parameters `match[]` of a request: each may be as large as a query.
@@ -50,13 +51,13 @@ impl Failure {
     }
 
     fn answer(&self) -> HttpAnswer {
-        let mut out = Line::new();
-        out.push(b"{\"status\":\"error\",\"errorType\":");
-        out.json_string(self.kind.as_bytes());
-        out.push(b",\"error\":");
-        out.json_string(self.message.as_bytes());
-        out.push_byte(b'}');
-        HttpAnswer::json(self.status, out.as_bytes().to_vec())
+        let mut json = Writer::default();
+        json.begin_object();
+        json.entry("status", "error");
+        json.entry("errorType", self.kind);
+        json.entry("error", self.message.as_str());
+        json.end_object();
+        HttpAnswer::json(self.status, json.as_bytes().to_vec())
     }
 }
 
@@ -122,15 +123,17 @@ pub(super) fn answer(
         Ok(answered) => answered,
         Err(failure) => return failure.answer(),
     };
-    let mut out = Line::new();
-    out.push(b"{\"status\":\"success\",\"data\":");
-    out.push(&data);
+    let mut json = Writer::default();
+    json.begin_object();
+    json.entry("status", "success");
+    json.key("data");
+    json.raw(data);
     if !warnings.is_empty() {
-        out.push(b",\"warnings\":");
-        json_strings(&mut out, warnings.iter().map(String::as_str));
+        json.key("warnings");
+        json.texts(warnings.iter().map(String::as_str));
     }
-    out.push_byte(b'}');
-    HttpAnswer::json(200, out.as_bytes().to_vec())
+    json.end_object();
+    HttpAnswer::json(200, json.as_bytes().to_vec())
 }
 
 /// A request and what it is answered from.
@@ -283,8 +286,8 @@ impl Api<'_> {
     /// The answer in JSON.
     fn write(&self, answer: &Answer) -> Result<Vec<u8>, Failure> {
         let most = self.queries.options.most_answer;
-        let mut out = Line::new();
-        let check = |out: &Line| match out.as_bytes().len() > most {
+        let mut json = Writer::default();
+        let check = |json: &Writer| match json.as_bytes().len() > most {
             true => Err(Failure {
                 status: 422,
                 kind: "execution",
@@ -301,46 +304,49 @@ impl Api<'_> {
             Answer::Vector(_) => "vector",
             Answer::Matrix(_) => "matrix",
         };
-        out.push(format!("{{\"resultType\":\"{kind}\",\"result\":").as_bytes());
+        json.begin_object();
+        json.entry("resultType", kind);
+        json.key("result");
         match answer {
-            Answer::Scalar(sample) => write_sample(&mut out, sample),
+            Answer::Scalar(sample) => write_sample(&mut json, sample),
             Answer::Text(time, text) => {
-                out.push_byte(b'[');
-                write_time(&mut out, *time);
-                out.push_byte(b',');
-                out.json_string(text.as_bytes());
-                out.push_byte(b']');
+                json.begin_array();
+                json.value(Millis(*time));
+                json.value(text.as_str());
+                json.end_list();
             }
             Answer::Vector(samples) => {
-                out.push_byte(b'[');
-                for (place, (labels, sample)) in samples.iter().enumerate() {
-                    write_labels(&mut out, place, labels);
-                    out.push(b",\"value\":");
-                    write_sample(&mut out, sample);
-                    out.push_byte(b'}');
-                    check(&out)?;
+                json.begin_array();
+                for (labels, sample) in samples {
+                    json.begin_object();
+                    json.key("metric");
+                    write_labels(&mut json, labels);
+                    json.key("value");
+                    write_sample(&mut json, sample);
+                    json.end_object();
+                    check(&json)?;
                 }
-                out.push_byte(b']');
+                json.end_list();
             }
             Answer::Matrix(series) => {
-                out.push_byte(b'[');
-                for (place, (labels, samples)) in series.iter().enumerate() {
-                    write_labels(&mut out, place, labels);
-                    out.push(b",\"values\":[");
-                    for (place, sample) in samples.iter().enumerate() {
-                        if place > 0 {
-                            out.push_byte(b',');
-                        }
-                        write_sample(&mut out, sample);
+                json.begin_array();
+                for (labels, samples) in series {
+                    json.begin_object();
+                    json.key("metric");
+                    write_labels(&mut json, labels);
+                    json.begin_list("values");
+                    for sample in samples {
+                        write_sample(&mut json, sample);
                     }
-                    out.push(b"]}");
-                    check(&out)?;
+                    json.end_list();
+                    json.end_object();
+                    check(&json)?;
                 }
-                out.push_byte(b']');
+                json.end_list();
             }
         }
-        out.push_byte(b'}');
-        Ok(out.as_bytes().to_vec())
+        json.end_object();
+        Ok(json.as_bytes().to_vec())
     }
 
     /// The series that `match[]` selects, of those that were written since `start`; all, if there is no `match[]`.
@@ -408,16 +414,13 @@ impl Api<'_> {
 
     fn series(&self) -> Answered {
         let limit = self.limit()?;
-        let mut out = Line::new();
-        out.push_byte(b'[');
-        for (place, entry) in self.selected(true)?.iter().take(limit).enumerate() {
-            if place > 0 {
-                out.push_byte(b',');
-            }
-            write_label_set(&mut out, &entry.labels);
+        let mut json = Writer::default();
+        json.begin_array();
+        for entry in self.selected(true)?.iter().take(limit) {
+            write_labels(&mut json, &entry.labels);
         }
-        out.push_byte(b']');
-        Ok((out.as_bytes().to_vec(), Vec::new()))
+        json.end_list();
+        Ok((json.as_bytes().to_vec(), Vec::new()))
     }
 
     fn labels(&self) -> Answered {
@@ -438,9 +441,9 @@ impl Api<'_> {
     }
 
     fn list(&self, names: BTreeSet<&str>) -> Answered {
-        let mut out = Line::new();
-        json_strings(&mut out, names.into_iter().take(self.limit()?));
-        Ok((out.as_bytes().to_vec(), Vec::new()))
+        let mut json = Writer::default();
+        json.texts(names.into_iter().take(self.limit()?));
+        Ok((json.as_bytes().to_vec(), Vec::new()))
     }
 
     fn metadata(&self) -> Answered {
@@ -461,29 +464,29 @@ impl Api<'_> {
                 metrics.insert(name, entry.is_rate);
             }
         }
-        let mut out = Line::new();
-        out.push_byte(b'{');
-        for (place, (name, is_rate)) in metrics.into_iter().take(limit).enumerate() {
-            if place > 0 {
-                out.push_byte(b',');
-            }
-            out.json_string(name.as_bytes());
+        let mut json = Writer::default();
+        json.begin_object();
+        for (name, is_rate) in metrics.into_iter().take(limit) {
             let help = match is_rate {
                 true => "Rate per second of a counter, consolidated by a round-robin database.",
                 false => "Values, consolidated by a round-robin database.",
             };
-            out.push(b":[{\"type\":\"gauge\",\"help\":");
-            out.json_string(help.as_bytes());
-            out.push(b",\"unit\":\"\"}]");
+            json.begin_list(name);
+            json.begin_object();
+            json.entry("type", "gauge");
+            json.entry("help", help);
+            json.entry("unit", "");
+            json.end_object();
+            json.end_list();
         }
-        out.push_byte(b'}');
-        Ok((out.as_bytes().to_vec(), Vec::new()))
+        json.end_object();
+        Ok((json.as_bytes().to_vec(), Vec::new()))
     }
 
     fn format_query(&self) -> Answered {
-        let mut out = Line::new();
-        out.json_string(self.expression()?.pretty().as_bytes());
-        Ok((out.as_bytes().to_vec(), Vec::new()))
+        let mut json = Writer::default();
+        json.value(self.expression()?.pretty().as_str());
+        Ok((json.as_bytes().to_vec(), Vec::new()))
     }
 }
 
@@ -506,47 +509,36 @@ fn with_commas(number: usize) -> String {
     text
 }
 
-/// The labels of a series and what comes before and after them.
-fn write_labels(out: &mut Line, place: usize, labels: &Labels) {
-    if place > 0 {
-        out.push_byte(b',');
+fn write_labels(json: &mut Writer, labels: &Labels) {
+    json.begin_object();
+    for (name, value) in labels.iter() {
+        json.entry(name, value);
     }
-    out.push(b"{\"metric\":");
-    write_label_set(out, labels);
+    json.end_object();
 }
 
-fn write_label_set(out: &mut Line, labels: &Labels) {
-    out.push_byte(b'{');
-    for (place, (name, value)) in labels.iter().enumerate() {
-        if place > 0 {
-            out.push_byte(b',');
+/// Milliseconds as seconds, with three digits behind the point if they are not whole.
+struct Millis(i64);
+
+impl Value for Millis {
+    fn write(self, out: &mut Line) {
+        if self.0 < 0 {
+            out.push_byte(b'-');
         }
-        out.json_string(name.as_bytes());
-        out.push_byte(b':');
-        out.json_string(value.as_bytes());
-    }
-    out.push_byte(b'}');
-}
-
-/// Seconds, with three digits behind the point if they are not whole.
-fn write_time(out: &mut Line, millis: i64) {
-    if millis < 0 {
-        out.push_byte(b'-');
-    }
-    let size = millis.unsigned_abs();
-    out.decimal(size / 1000);
-    if !size.is_multiple_of(1000) {
-        out.push_byte(b'.');
-        out.padded(size % 1000, 3);
+        let size = self.0.unsigned_abs();
+        out.decimal(size / 1000);
+        if !size.is_multiple_of(1000) {
+            out.push_byte(b'.');
+            out.padded(size % 1000, 3);
+        }
     }
 }
 
-fn write_sample(out: &mut Line, sample: &Sample) {
-    out.push_byte(b'[');
-    write_time(out, sample.time);
-    out.push(b",\"");
-    out.push(number(sample.value, true).as_bytes());
-    out.push(b"\"]");
+fn write_sample(json: &mut Writer, sample: &Sample) {
+    json.begin_array();
+    json.value(Millis(sample.time));
+    json.value(number(sample.value, true).as_str());
+    json.end_list();
 }
 
 /// A time: seconds since 1970, with a fraction or without, or as RFC 3339 has it; in milliseconds.
@@ -578,37 +570,7 @@ fn parse_duration(text: &str) -> Result<i64, String> {
         // NaN is 0, which is refused where it matters.
         return Ok((seconds * 1000.0) as i64);
     }
-    // Each unit comes once at most, the longest first.
-    let mut units = &[
-        ("y", 31_536_000_000),
-        ("w", 604_800_000),
-        ("d", 86_400_000),
-        ("h", 3_600_000),
-        ("m", 60_000),
-        ("s", 1000),
-        ("ms", 1),
-    ][..];
-    let mut rest = text;
-    let mut millis: i64 = 0;
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|char: char| !char.is_ascii_digit())
-            .ok_or_else(wrong)?;
-        let count: i64 = rest[..digits].parse().map_err(|_| wrong())?;
-        rest = &rest[digits..];
-        let letters = rest.find(|char: char| char.is_ascii_digit());
-        let (unit, behind) = rest.split_at(letters.unwrap_or(rest.len()));
-        let place = units.iter().position(|(name, _)| *name == unit);
-        let place = place.ok_or_else(wrong)?;
-        let added = count.checked_mul(units[place].1).ok_or_else(wrong)?;
-        millis = millis.checked_add(added).ok_or_else(wrong)?;
-        units = &units[place + 1..];
-        rest = behind;
-    }
-    match text.is_empty() {
-        true => Err(wrong()),
-        false => Ok(millis),
-    }
+    parse_units(text).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -649,7 +611,7 @@ mod tests {
     fn times_have_milliseconds_where_they_need_them() {
         let text = |millis| {
             let mut out = Line::new();
-            write_time(&mut out, millis);
+            Millis(millis).write(&mut out);
             String::from_utf8_lossy(out.as_bytes()).into_owned()
         };
         assert_eq!(

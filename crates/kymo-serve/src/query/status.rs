@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kymo_text::Line;
+use kymo_text::json::Writer;
 
 use super::Options;
 use super::catalog::SeriesEntry;
@@ -16,27 +16,38 @@ const MOST_LISTED: usize = 10;
 
 /// `status/buildinfo`.
 pub(super) fn build_info() -> Vec<u8> {
-    let mut out = Line::new();
-    out.push(b"{\"version\":");
-    out.json_string(VERSION.as_bytes());
-    let rest = format!(
-        ",\"revision\":\"kymo {}\",\"branch\":\"\",\"buildUser\":\"\",\"buildDate\":\"\",\"goVersion\":\"\"}}",
-        env!("CARGO_PKG_VERSION")
-    );
-    out.push(rest.as_bytes());
-    out.as_bytes().to_vec()
+    texts(&[
+        ("version", VERSION),
+        ("revision", concat!("kymo ", env!("CARGO_PKG_VERSION"))),
+        ("branch", ""),
+        ("buildUser", ""),
+        ("buildDate", ""),
+        ("goVersion", ""),
+    ])
 }
 
 /// `status/flags`: what queries may take, by the names of Prometheus' options.
 pub(super) fn flags(options: &Options) -> Vec<u8> {
-    let text = format!(
-        "{{\"query.lookback-delta\":\"5m\",\"query.max-concurrency\":\"{}\",\"query.max-samples\":\"{}\",\
-         \"query.timeout\":\"{}s\"}}",
-        options.computed_at_once(),
-        options.most_samples,
-        options.timeout.as_secs()
-    );
-    text.into_bytes()
+    texts(&[
+        ("query.lookback-delta", "5m"),
+        (
+            "query.max-concurrency",
+            &options.computed_at_once().to_string(),
+        ),
+        ("query.max-samples", &options.most_samples.to_string()),
+        ("query.timeout", &format!("{}s", options.timeout.as_secs())),
+    ])
+}
+
+/// An object of texts.
+fn texts(entries: &[(&str, &str)]) -> Vec<u8> {
+    let mut json = Writer::default();
+    json.begin_object();
+    for (key, text) in entries {
+        json.entry(key, *text);
+    }
+    json.end_object();
+    json.as_bytes().to_vec()
 }
 
 /// `status/tsdb`: how many series there are, and the names and labels with the most.
@@ -55,13 +66,13 @@ pub(super) fn series(series: &[Arc<SeriesEntry>]) -> Vec<u8> {
         *values.entry(label).or_default() += 1;
         *bytes.entry(label).or_default() += value.len();
     }
-    let mut out = Line::new();
-    let head = format!(
-        "{{\"headStats\":{{\"numSeries\":{},\"numLabelPairs\":{}}}",
-        series.len(),
-        of_pair.len()
-    );
-    out.push(head.as_bytes());
+    let mut json = Writer::default();
+    json.begin_object();
+    json.key("headStats");
+    json.begin_object();
+    json.entry("numSeries", series.len() as u64);
+    json.entry("numLabelPairs", of_pair.len() as u64);
+    json.end_object();
     let owned = |counts: BTreeMap<&str, usize>| {
         counts
             .into_iter()
@@ -78,17 +89,15 @@ pub(super) fn series(series: &[Arc<SeriesEntry>]) -> Vec<u8> {
     ];
     for (name, mut counts) in lists {
         counts.sort_by_key(|(_, count)| Reverse(*count));
-        out.push(format!(",\"{name}\":[").as_bytes());
-        for (place, (name, count)) in counts.iter().take(MOST_LISTED).enumerate() {
-            if place > 0 {
-                out.push_byte(b',');
-            }
-            out.push(b"{\"name\":");
-            out.json_string(name.as_bytes());
-            out.push(format!(",\"value\":{count}}}").as_bytes());
+        json.begin_list(name);
+        for (name, count) in counts.iter().take(MOST_LISTED) {
+            json.begin_object();
+            json.entry("name", name.as_str());
+            json.entry("value", *count as u64);
+            json.end_object();
         }
-        out.push_byte(b']');
+        json.end_list();
     }
-    out.push_byte(b'}');
-    out.as_bytes().to_vec()
+    json.end_object();
+    json.as_bytes().to_vec()
 }

@@ -57,7 +57,7 @@ impl Databases {
         let found = match found {
             Ok(found) => found,
             Err(problem) => {
-                // One that is not there any more is not kept.
+                // One that no longer exists is not kept.
                 self.0.remove(word);
                 return Err(problem);
             }

@@ -129,7 +129,7 @@ impl Store {
         let mut unopened = lock(&self.unopened);
         let held = self.hold(path);
         // The journal is updated first. Killed between the two, the program finds the file before without
-        // what was pending, which was not wanted any more; the other way round it would find the new one, and
+        // what was pending, which was no longer wanted; the other way round it would find the new one, and
         // give it what was meant for the other.
         let done = self.journal_forgets(path).and_then(|()| {
             act().inspect_err(|_| self.journal_again(path, held.as_deref(), &unopened))

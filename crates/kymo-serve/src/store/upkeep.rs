@@ -38,7 +38,7 @@ pub(super) enum Wish {
     Write,
     /// Write everything and start a new journal, because the current one is long or its file is damaged.
     Rotate,
-    /// Nothing is to be done any more.
+    /// Nothing is left to do.
     Stop,
 }
 
@@ -126,7 +126,7 @@ pub(super) fn run(store: &Store) {
     }
 }
 
-/// Writes everything; the journal before is not needed any more then.
+/// Writes everything; then the journal before is no longer needed.
 fn write_all(store: &Store) -> io::Result<()> {
     let before = match store.journal() {
         Some(journal) => journal.rotate()?,
@@ -137,7 +137,7 @@ fn write_all(store: &Store) -> io::Result<()> {
     before.iter().try_for_each(std::fs::remove_file)
 }
 
-/// Puts what is pending in the journal: the files before it are not needed any more then.
+/// Puts what is pending in the journal: then the files before it are no longer needed.
 pub(super) fn carry_over(store: &Store) -> io::Result<()> {
     let Some(journal) = store.journal() else {
         return Ok(());

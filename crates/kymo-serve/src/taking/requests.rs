@@ -7,6 +7,7 @@ use kymo_metrics::influx::{self, Precision};
 use kymo_metrics::otlp::Encoding;
 use kymo_metrics::remote_write::Version;
 use kymo_metrics::{Fault, Problem, Sink as _, otlp, remote_write};
+use kymo_text::json::Writer;
 
 use super::options::HttpListen;
 use super::session::Session;
@@ -198,13 +199,13 @@ fn take_influx(request: &HttpRequest, body: &[u8], session: &mut Session) -> Htt
 }
 
 fn influx_error(status: u16, text: &str) -> HttpAnswer {
-    let mut line = kymo_text::Line::new();
-    line.push(br#"{"code":"invalid","error":"#);
-    line.json_string(text.as_bytes());
-    line.push(br#","message":"#);
-    line.json_string(text.as_bytes());
-    line.push(b"}");
-    HttpAnswer::json(status, line.as_bytes().to_vec())
+    let mut json = Writer::default();
+    json.begin_object();
+    json.entry("code", "invalid");
+    json.entry("error", text);
+    json.entry("message", text);
+    json.end_object();
+    HttpAnswer::json(status, json.as_bytes().to_vec())
 }
 
 fn take_remote_write(request: &HttpRequest, body: &[u8], session: &mut Session) -> HttpAnswer {
@@ -277,17 +278,17 @@ fn wrong_type(request: &HttpRequest, expected: &'static str, session: &mut Sessi
 fn partial_success(encoding: Encoding, rejected: u64, text: &str) -> Vec<u8> {
     match encoding {
         Encoding::Json => {
-            let mut line = kymo_text::Line::new();
-            line.push(b"{");
+            let mut json = Writer::default();
+            json.begin_object();
             if rejected > 0 {
-                line.push(br#""partialSuccess":{"rejectedDataPoints":""#);
-                line.decimal(rejected);
-                line.push(br#"","errorMessage":"#);
-                line.json_string(text.as_bytes());
-                line.push(b"}");
+                json.key("partialSuccess");
+                json.begin_object();
+                json.entry("rejectedDataPoints", rejected.to_string().as_str());
+                json.entry("errorMessage", text);
+                json.end_object();
             }
-            line.push(b"}");
-            line.as_bytes().to_vec()
+            json.end_object();
+            json.as_bytes().to_vec()
         }
         Encoding::Protobuf if rejected == 0 => Vec::new(),
         Encoding::Protobuf => {

@@ -305,7 +305,7 @@ impl Table {
         ));
     }
 
-    /// Marks the end: nothing is added to the table any more.
+    /// Marks the end: nothing more is added to the table.
     pub(super) fn end(&self) {
         self.ends.store(true, Relaxed);
     }

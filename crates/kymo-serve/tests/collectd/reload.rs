@@ -131,8 +131,8 @@ fn what_is_packed_goes_to_the_new_server() {
     daemon.close();
 }
 
-/// Datagrams that the kernel holds are received, with any number of threads, even when the daemon is not to listen
-/// any more.
+/// Datagrams that the kernel holds are received, with any number of threads, even when the daemon is to stop
+/// listening.
 #[test]
 fn what_the_kernel_has_is_received() {
     let daemon = Daemon::new(None);

@@ -96,10 +96,16 @@ impl Writer {
         self.0.push_byte(b'}');
     }
 
+    /// Begins a list.
+    pub fn begin_array(&mut self) {
+        self.separate();
+        self.0.push_byte(b'[');
+    }
+
     /// Begins the list of a key.
     pub fn begin_list(&mut self, key: &str) {
         self.key(key);
-        self.0.push_byte(b'[');
+        self.begin_array();
     }
 
     /// Ends a list.
@@ -131,10 +137,22 @@ impl Writer {
         self.value(None::<u64>);
     }
 
+    /// A list of texts.
+    pub fn texts<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) {
+        self.begin_array();
+        texts.into_iter().for_each(|text| self.value(text));
+        self.end_list();
+    }
+
     /// A value that is JSON already.
-    pub fn raw(&mut self, json: &str) {
+    pub fn raw(&mut self, json: impl AsRef<[u8]>) {
         self.separate();
-        self.0.push(json.as_bytes());
+        self.0.push(json.as_ref());
+    }
+
+    /// The text so far.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 
     /// The text, with a newline.

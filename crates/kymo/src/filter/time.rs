@@ -6,9 +6,8 @@ use std::fmt;
 use jiff::civil;
 use jiff::tz::TimeZone;
 use kymo_model::{Chunk, Cursor, Event, Recording};
-use kymo_time::{NANOS_PER_SECOND, Origin, Timestamp};
+use kymo_time::{Duration, NANOS_PER_SECOND, Origin, Timestamp};
 
-use crate::open::Duration;
 use crate::pipeline::Window;
 
 /// A time as it was written: some forms need a time zone or a date to be resolved.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use kymo_model::{Cursor, Event, Recording, Shift, ShiftError};
-use kymo_time::Timestamp;
+use kymo_time::{Duration, Timestamp};
 
 use super::correct::{apply, by_messages};
 use super::{Corrections, Opened, Options, open};
@@ -33,16 +33,6 @@ pub struct Alignment {
     pub file: Option<PathBuf>,
 }
 
-/// A span of time, forwards or backwards, as it was written.
-///
-/// `[+|-]N[.N][UNIT]`; units are `ns`, `us`, `ms`, `s`, `m`, `h` and `d`, and seconds where there
-/// is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Duration {
-    /// Nanoseconds.
-    pub nanos: i64,
-}
-
 /// Why recordings cannot be placed so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlignError(pub(super) String);
@@ -54,52 +44,6 @@ impl fmt::Display for AlignError {
 }
 
 impl std::error::Error for AlignError {}
-
-impl FromStr for Duration {
-    type Err = AlignError;
-
-    fn from_str(text: &str) -> Result<Self, AlignError> {
-        let nanos = nanos(text).ok_or_else(|| {
-            AlignError(format!(
-                "`{text}` is not a duration: expected [-]N[.N][ns|us|ms|s|m|h|d]"
-            ))
-        })?;
-        Ok(Self { nanos })
-    }
-}
-
-/// The nanoseconds that a duration specifies, without what is less than one.
-fn nanos(text: &str) -> Option<i64> {
-    let (sign, rest) = match text.as_bytes().first()? {
-        b'-' => (-1, &text[1..]),
-        b'+' => (1, &text[1..]),
-        _ => (1, text),
-    };
-    let end = rest
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(rest.len());
-    let (number, unit) = rest.split_at(end);
-    let unit: i128 = match unit {
-        "ns" => 1,
-        "us" | "µs" => 1_000,
-        "ms" => 1_000_000,
-        "s" | "" => 1_000_000_000,
-        "m" | "min" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        "d" => 86_400_000_000_000,
-        _ => return None,
-    };
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || fraction.len() > 18 || fraction.contains('.') {
-        return None;
-    }
-    let mut total = whole.parse::<i128>().ok()?.checked_mul(unit)?;
-    if !fraction.is_empty() {
-        let digits: i128 = fraction.parse().ok()?;
-        total = total.checked_add(digits * unit / 10i128.pow(fraction.len() as u32))?;
-    }
-    i64::try_from(sign * total).ok()
-}
 
 /// Reads `PATH=VALUE`; the path may contain `=`.
 ///
@@ -385,35 +329,6 @@ fn first_of(recording: &AnyRecording, name: &str) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_have_units() {
-        for (text, nanos) in [
-            ("1", 1_000_000_000),
-            ("-1.5s", -1_500_000_000),
-            ("+2ms", 2_000_000),
-            ("3us", 3_000),
-            ("0.25h", 900_000_000_000),
-            ("1d", 86_400_000_000_000),
-            ("7ns", 7),
-            ("0.0000000019", 1),
-        ] {
-            assert_eq!(text.parse(), Ok(Duration { nanos }), "{text}");
-        }
-        for text in [
-            "",
-            "-",
-            "s",
-            "1w",
-            "1.2.3",
-            ".5",
-            "1 s",
-            "99999999999d",
-            "1e3",
-        ] {
-            assert!(text.parse::<Duration>().is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn paths_may_hold_any_character() {

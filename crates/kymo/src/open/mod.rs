@@ -48,9 +48,7 @@ use kymo_io::in_threads;
 use kymo_machine::Machine;
 use kymo_model::{Drift, Recording as _, Shift};
 
-pub use align::{
-    AlignError, Alignment, Duration, apart, are_relative, open_aligned, parse_aligned,
-};
+pub use align::{AlignError, Alignment, apart, are_relative, open_aligned, parse_aligned};
 pub use clocks::clocks_apart;
 pub use correct::{Correction, Corrections};
 pub use files::{FileFormat, OpenDirectory, OpenFile, Opened as OpenedFile, Score};

@@ -171,6 +171,8 @@ pub struct Query {
     pub range: Window,
     /// Which fields.
     pub columns: Columns,
+    /// Whether texts are columns of bytes, in which nothing that is not UTF-8 is replaced.
+    pub binary_texts: bool,
     /// How rows become batches.
     pub shape: Shape,
     /// From which row of each stream on; `None` for all. [`Changes::places`] are those of what is new.
@@ -200,6 +202,7 @@ impl Default for Query {
             filter: filter::Query::default(),
             range: Window::ALL,
             columns: Columns::None,
+            binary_texts: false,
             shape: Shape::Mixed,
             from: None,
             to: None,

@@ -82,6 +82,14 @@ impl RowPlan {
             };
             plan.classes = recordings.iter().map(classes).collect();
         }
+        if query.binary_texts {
+            for (recording, classes) in recordings.iter().zip(&mut plan.classes) {
+                for (class, plan) in recording.event_classes().iter().zip(classes) {
+                    let all = plan.wanted.iter_mut();
+                    all.for_each(|wanted| wanted.make_texts_binary(&class.schema));
+                }
+            }
+        }
         plan.finish();
         Ok(plan)
     }

@@ -32,6 +32,20 @@ pub struct TrackSummary {
 }
 
 /// What happened on tracks in a range of time.
+///
+/// ```
+/// use kymo::Timeline;
+/// use kymo::pipeline::Window;
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lttng-small");
+///
+/// let opened = kymo::open::open(&[path.into()], &Default::default());
+/// let timeline = Timeline::new(opened.recordings);
+/// let summary = timeline.summary(Window::ALL, None, 100);
+/// assert!(summary.is_exact() && summary.span.is_power_of_two());
+/// let bins = summary.tracks.iter().flat_map(|track| &track.bins);
+/// let events: u64 = bins.map(|(_, bin)| bin.count).sum();
+/// assert_eq!(events, 3000);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -195,8 +209,8 @@ impl ContributionSink for Counter<'_> {
 
 impl Timeline {
     /// What happened on tracks in a range of time that is shown in `width` columns, by looking at every row: in all
-    /// spans that the range touches. The spans are the shortest that are a power of two nanoseconds and of which
-    /// spans that the range touches. The span is the smallest power of two, in nanoseconds, with which
+    /// spans that the range touches. The span is the smallest power of two, in nanoseconds, with which there are at
+    /// most twice as many spans as columns.
     pub fn summary_of_rows(
         &self,
         range: Window,

@@ -142,8 +142,6 @@ struct State {
     faces: Vec<Arc<Face>>,
     /// Faces that were added as files: family in lower case, bold, italic.
     added: Vec<(String, bool, bool, FaceId)>,
-    /// The family used where none is given.
-    default_family: String,
     installed: Option<installed::Installed>,
     /// Faces of installed files, and their numbers there.
     files: HashMap<(PathBuf, u32), FaceId>,
@@ -216,11 +214,6 @@ impl Fonts {
         family
     }
 
-    /// Sets the families used where a font names none; they are searched before the built-in font.
-    pub fn set_default_family(&self, families: &str) {
-        families.clone_into(&mut self.state().default_family);
-    }
-
     /// What went wrong with fonts since the last call, each once: families that are not installed,
     /// characters that no font has.
     pub fn take_warnings(&self) -> Vec<String> {
@@ -243,7 +236,6 @@ impl Fonts {
         let faces = std::mem::take(&mut state.faces);
         *state = State {
             faces: vec![Arc::new(Face::built_in())],
-            default_family: std::mem::take(&mut state.default_family),
             installed: state.installed.take(),
             warnings: std::mem::take(&mut state.warnings),
             scratch: std::mem::take(&mut state.scratch),
@@ -304,11 +296,7 @@ impl Fonts {
     /// The face for a font; the built-in one if nothing better is found.
     pub(crate) fn find(&self, font: &Font) -> FaceId {
         let state = &mut *self.state();
-        let families = if font.family.is_empty() {
-            &state.default_family
-        } else {
-            &font.family
-        };
+        let families = &font.family;
         if families.is_empty() && !font.bold && !font.italic {
             return 0;
         }

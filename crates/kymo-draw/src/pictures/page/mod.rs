@@ -6,6 +6,8 @@
 
 use std::io::{self, Write};
 
+use kymo_text::Line;
+use kymo_text::json::{Value, Writer, escape};
 use sha2::{Digest, Sha256};
 
 use crate::Colour;
@@ -247,79 +249,34 @@ impl<'o> Page<'o> {
     }
 }
 
-/// JSON that may stand within HTML: no `<` begins a tag.
-#[derive(Default)]
-struct Json(String);
+/// Whether a character in JSON that stands within HTML is escaped: no `<` begins a tag, and nothing is hidden.
+fn is_unsafe(char: char) -> bool {
+    matches!(
+        char,
+        '<' | '>' | '&' | '\u{7f}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}
 
-impl Json {
-    fn text(&mut self, text: &str) {
-        self.0.push('"');
-        for c in text.chars() {
-            match c {
-                '"' => self.0.push_str("\\\""),
-                '\\' => self.0.push_str("\\\\"),
-                '<'
-                | '>'
-                | '&'
-                | '\u{0}'..='\u{1f}'
-                | '\u{7f}'..='\u{9f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2066}'..='\u{2069}' => {
-                    self.0.push_str(&format!("\\u{:04x}", u32::from(c)));
-                }
-                c => self.0.push(c),
-            }
-        }
-        self.0.push('"');
-    }
+/// A number with some seven digits, which is more than a screen shows; null if it is not finite.
+struct Short(f64);
 
-    fn key(&mut self, key: &str) {
-        if !self.0.ends_with(['{', '[']) {
-            self.0.push(',');
-        }
-        self.text(key);
-        self.0.push(':');
+impl Value for Short {
+    fn write(self, line: &mut Line) {
+        let short = self.0 as f32;
+        let text = match short.is_finite() && (short != 0.0 || self.0 == 0.0) {
+            _ if !self.0.is_finite() => "null".to_string(),
+            true => short.to_string(),
+            false => format!("{:e}", self.0),
+        };
+        line.push(text.as_bytes());
     }
+}
 
-    /// A number with some seven digits, which is more than a screen shows.
-    fn number(&mut self, value: f64) {
-        let short = value as f32;
-        match (
-            value.is_finite(),
-            short.is_finite() && (short != 0.0 || value == 0.0),
-        ) {
-            (false, _) => self.0.push_str("null"),
-            (true, true) => self.0.push_str(&short.to_string()),
-            (true, false) => self.0.push_str(&format!("{value:e}")),
-        }
-    }
-
-    fn list<T>(
-        &mut self,
-        key: &str,
-        items: impl IntoIterator<Item = T>,
-        mut item: impl FnMut(&mut Self, T),
-    ) {
-        self.key(key);
-        self.0.push('[');
-        for (place, entry) in items.into_iter().enumerate() {
-            if place > 0 {
-                self.0.push(',');
-            }
-            item(self, entry);
-        }
-        self.0.push(']');
-    }
-
-    fn whole(&mut self, key: &str, value: i64) {
-        self.key(key);
-        self.0.push_str(&value.to_string());
-    }
-
-    fn flag(&mut self, key: &str, is: bool) {
-        self.key(key);
-        self.0.push_str(if is { "true" } else { "false" });
-    }
+/// A key and the list of its values.
+fn list<V: Value>(json: &mut Writer, key: &str, values: impl IntoIterator<Item = V>) {
+    json.begin_list(key);
+    values.into_iter().for_each(|value| json.value(value));
+    json.end_list();
 }
 
 fn css(colour: Colour) -> String {
@@ -343,86 +300,73 @@ impl Chart {
     fn json(&self) -> String {
         let origin = self.range.0;
         let since = |time: i64| time.saturating_sub(origin);
-        let mut json = Json::default();
-        json.0.push('{');
-        json.key("title");
-        json.text(&self.title);
-        json.key("unit");
-        json.text(&self.unit);
-        json.key("origin");
-        json.text(&origin.to_string());
-        json.whole("length", since(self.range.1).max(1));
-        json.flag("relative", self.is_relative);
-        json.flag("log", self.is_logarithmic);
-        json.flag("isRigid", self.is_rigid);
-        json.whole("base", if self.is_binary { 1024 } else { 1000 });
-        for (key, limit) in [("low", self.limits.0), ("high", self.limits.1)] {
-            json.key(key);
-            json.number(limit.unwrap_or(f64::NAN));
+        let mut json = Writer::default();
+        json.begin_object();
+        json.entry("title", self.title.as_str());
+        json.entry("unit", self.unit.as_str());
+        json.entry("origin", origin.to_string().as_str());
+        json.entry("length", since(self.range.1).max(1));
+        json.entry("relative", self.is_relative);
+        json.entry("log", self.is_logarithmic);
+        json.entry("isRigid", self.is_rigid);
+        json.entry("base", if self.is_binary { 1024_u64 } else { 1000 });
+        json.entry("low", self.limits.0.map(Short));
+        json.entry("high", self.limits.1.map(Short));
+        json.begin_list("offsets");
+        for (place, (from, ahead)) in self.offsets.iter().enumerate() {
+            json.begin_array();
+            json.value(Some(*from).filter(|_| place > 0));
+            json.value(*ahead);
+            json.end_list();
         }
-        let offsets = self.offsets.iter().enumerate();
-        json.list("offsets", offsets, |json, (place, (from, ahead))| {
-            let from = match place {
-                0 => "null".to_string(),
-                _ => from.to_string(),
-            };
-            json.0.push_str(&format!("[{from},{ahead}]"));
-        });
-        json.list("losses", &self.losses, |json, time| {
-            json.0.push_str(&since(*time).to_string());
-        });
-        json.list("rules", &self.rules, |json, rule| {
-            json.0.push('{');
+        json.end_list();
+        list(
+            &mut json,
+            "losses",
+            self.losses.iter().map(|time| since(*time)),
+        );
+        json.begin_list("rules");
+        for rule in &self.rules {
+            json.begin_object();
             match rule.at {
-                RuleAt::Value(value) => {
-                    json.key("value");
-                    json.number(value);
-                }
-                RuleAt::Time(time) => json.whole("time", since(time)),
+                RuleAt::Value(value) => json.entry("value", Short(value)),
+                RuleAt::Time(time) => json.entry("time", since(time)),
             }
-            json.key("colour");
-            json.text(&css(rule.colour));
-            json.0.push('}');
-        });
-        json.list("curves", &self.curves, |json, curve| {
-            curve.json(json, origin)
-        });
-        json.0.push('}');
-        json.0
+            json.entry("colour", css(rule.colour).as_str());
+            json.end_object();
+        }
+        json.end_list();
+        json.begin_list("curves");
+        for curve in &self.curves {
+            curve.json(&mut json, origin);
+        }
+        json.end_list();
+        json.end_object();
+        escape(&String::from_utf8_lossy(json.as_bytes()), is_unsafe).into_owned()
     }
 }
 
 impl Curve {
-    fn json(&self, json: &mut Json, origin: i64) {
-        json.0.push('{');
-        json.key("name");
-        json.text(&self.name);
-        json.key("colour");
-        json.text(&css(self.colour));
-        json.key("alpha");
-        json.number(self.colour.alpha);
+    fn json(&self, json: &mut Writer, origin: i64) {
+        json.begin_object();
+        json.entry("name", self.name.as_str());
+        json.entry("colour", css(self.colour).as_str());
+        json.entry("alpha", Short(self.colour.alpha));
         let kind = match self.kind {
             CurveKind::Line => "line",
             CurveKind::Area => "area",
             CurveKind::Tick(fraction) => {
-                json.key("fraction");
-                json.number(fraction);
+                json.entry("fraction", Short(fraction));
                 "tick"
             }
         };
-        json.key("kind");
-        json.text(kind);
-        json.key("width");
-        json.number(self.width);
-        json.flag("stack", self.is_stacked);
-        json.flag("isSlope", self.is_slope);
-        json.flag("isUnscaled", self.is_unscaled);
-        json.flag("isConnected", self.gap.is_none());
-        json.key("gap");
-        match self.gap {
-            Some(gap) => json.0.push_str(&gap.to_string()),
-            None => json.0.push_str("null"),
-        }
+        json.entry("kind", kind);
+        json.entry("width", Short(self.width));
+        json.entry("stack", self.is_stacked);
+        json.entry("isSlope", self.is_slope);
+        json.entry("isUnscaled", self.is_unscaled);
+        json.entry("isConnected", self.gap.is_none());
+        json.entry("gap", self.gap);
         let values = self.values.len().min(self.times.len());
         let begins: Vec<i64> = self.times[..values]
             .iter()
@@ -438,37 +382,31 @@ impl Curve {
             .fold(0, |tick, time| gcd(time.unsigned_abs(), tick))
             .max(1);
         let tick = i64::try_from(tick).unwrap_or(1);
-        json.whole("tick", tick);
+        json.entry("tick", tick);
         let places = regular(&begins, &lengths);
         match &places {
             Some((step, _)) => {
-                json.whole("first", begins.first().copied().unwrap_or(0) / tick);
-                json.whole("step", step / tick);
+                json.entry("first", begins.first().copied().unwrap_or(0) / tick);
+                json.entry("step", step / tick);
             }
             None => {
-                json.list("x", &begins, |json, time| {
-                    json.0.push_str(&(time / tick).to_string())
-                });
-                json.list("w", &lengths, |json, time| {
-                    json.0.push_str(&(time / tick).to_string())
-                });
+                list(json, "x", begins.iter().map(|time| time / tick));
+                list(json, "w", lengths.iter().map(|time| time / tick));
             }
         }
         let places = places.map_or_else(|| (0..values).map(Some).collect(), |(_, places)| places);
-        let number_at =
-            |place: &Option<usize>, value: &dyn Fn(usize) -> f64| place.map_or(f64::NAN, value);
-        json.list("y", &places, |json, place| {
-            json.number(number_at(place, &|at| self.values[at]))
-        });
+        let numbers = |value: &dyn Fn(usize) -> f64| -> Vec<_> {
+            places
+                .iter()
+                .map(|place| place.map(|at| Short(value(at))))
+                .collect()
+        };
+        list(json, "y", numbers(&|at| self.values[at]));
         if self.extremes.len() >= values && self.extremes.iter().any(|(low, high)| low < high) {
-            json.list("low", &places, |json, place| {
-                json.number(number_at(place, &|at| self.extremes[at].0))
-            });
-            json.list("high", &places, |json, place| {
-                json.number(number_at(place, &|at| self.extremes[at].1))
-            });
+            list(json, "low", numbers(&|at| self.extremes[at].0));
+            list(json, "high", numbers(&|at| self.extremes[at].1));
         }
-        json.0.push('}');
+        json.end_object();
     }
 }
 
@@ -564,7 +502,7 @@ mod tests {
     #[test]
     fn equal_steps_are_written_once() {
         let curve = |times: Vec<(i64, i64)>| {
-            let mut json = Json::default();
+            let mut json = Writer::default();
             let values = (0..times.len()).map(|at| at as f64).collect();
             let curve = Curve {
                 times,
@@ -572,7 +510,7 @@ mod tests {
                 ..Curve::default()
             };
             curve.json(&mut json, 100);
-            json.0
+            String::from_utf8_lossy(json.as_bytes()).into_owned()
         };
         let all = curve(vec![(100, 10), (110, 10), (130, 5)]);
         assert!(
@@ -603,11 +541,11 @@ mod tests {
 
     #[test]
     fn numbers_are_json() {
-        let mut json = Json::default();
+        let mut line = Line::new();
         for value in [0.0, -1.5, f64::NAN, f64::INFINITY, 1e300, 1e-300, 0.1] {
-            json.number(value);
-            json.0.push(' ');
+            Short(value).write(&mut line);
+            line.push_byte(b' ');
         }
-        assert_eq!(json.0, "0 -1.5 null null 1e300 1e-300 0.1 ");
+        assert_eq!(line.as_bytes(), b"0 -1.5 null null 1e300 1e-300 0.1 ");
     }
 }

@@ -271,7 +271,7 @@ impl<S: Storage> InPlace<S> {
         &mut self.storage
     }
 
-    /// Where the file is, when it is not needed any more.
+    /// Where the file is, when it is no longer needed.
     pub fn into_storage(self) -> S {
         self.storage
     }

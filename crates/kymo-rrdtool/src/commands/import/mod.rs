@@ -16,7 +16,7 @@ use kymo_rrd::model::SourceKind;
 use kymo_rrd::{Form, Source, Text, Time, text::numbers};
 
 use super::{FIRST_ROW, FORMAT, define, format};
-use crate::csv::{Table, time};
+use crate::csv::{BadRow, Table, time};
 use crate::make::{self, Existing, FirstRows};
 use crate::options::{Command, Opt, Words};
 use crate::path::{path, shown};
@@ -333,12 +333,7 @@ impl Import<'_> {
         fields: &mut Vec<Cow<'t, [u8]>>,
     ) -> Result<Option<u64>, Failure> {
         let row = table.next(fields);
-        row.map_err(|quote| {
-            let line = quote.line;
-            self.failure(format_args!(
-                "line {line}: found a quote, expected another after it"
-            ))
-        })
+        row.map_err(|BadRow { line, problem }| self.failure(format_args!("line {line}: {problem}")))
     }
 
     /// The time of a row.

@@ -156,8 +156,8 @@ impl Timeline {
     }
 
     /// What happened on tracks in a range of time that is shown in `width` columns: in all spans that the range
-    /// touches. The spans are the shortest that are a power of two nanoseconds and of which there are at most
-    /// touches. The span is the smallest power of two, in nanoseconds, with which spans are at most
+    /// touches. The span is the smallest power of two, in nanoseconds, with which there are at most twice as many spans
+    /// as columns.
     ///
     /// The first summary builds an index in temporary storage, and waits for it. Who does not want to wait, or to
     /// keep the index, asks [`TimelineIndex::summary`].
