@@ -19,6 +19,7 @@ use crate::listen::{Server, Socket};
 use crate::log::Level;
 use crate::metrics::{MOST_SENDERS, Page};
 use crate::network::{self, Receiver};
+use crate::per_listener::PerListener;
 use crate::store::{Log, LogOf, Store};
 use crate::{csv, plain};
 
@@ -84,7 +85,7 @@ pub struct Collectd {
     ingest: Arc<Ingest>,
     receiver: Receiver,
     server: Server,
-    counters: Arc<plain::Counters>,
+    counters: Arc<PerListener<String, plain::Counters>>,
     log: LogOf,
 }
 
@@ -116,7 +117,7 @@ impl Collectd {
         report(options, &ingest, log);
         let ingest = Ingest::start(ingest, Arc::clone(store), Arc::clone(log)).map_err(reported)?;
         ingest.set_idle_timeout(options.unixsock.idle_timeout);
-        let counters = Arc::<plain::Counters>::default();
+        let counters = Arc::default();
         let most = options.unixsock.connections;
         let begun = Receiver::start_with(&options.network, handed, &ingest, log)
             .map_err(reported)
@@ -256,21 +257,13 @@ impl Source for Collectd {
             forwarder.metrics(page);
         }
         let counters = &self.counters;
-        for (name, help, counter) in [
-            (
-                "commands",
-                "Lines of collectd's text protocol.",
-                &counters.commands,
-            ),
-            (
-                "errors",
-                "Lines replied to with an error.",
-                &counters.errors,
-            ),
-        ] {
-            let name = format!("unixsock_{name}_total");
-            page.counter(&name, help, counter.load(Relaxed));
-        }
+        self.server.each_listener(|listener| {
+            counters.of(listener);
+        });
+        let help = "Lines of collectd's text protocol.";
+        counters.counter(page, "unixsock_commands_total", help, |it| &it.commands);
+        let help = "Lines replied to with an error.";
+        counters.counter(page, "unixsock_errors_total", help, |it| &it.errors);
         page.connections("unixsock", self.server.connections());
     }
 

@@ -38,6 +38,7 @@ pub mod log;
 mod log_limiter;
 pub mod metrics;
 pub mod network;
+mod per_listener;
 pub mod plain;
 pub mod query;
 pub mod rrdcached;

@@ -17,6 +17,7 @@ use kymo_time::CdTime;
 
 use crate::ingest::{Ingest, Origin, Session, now};
 use crate::listen::{Server, Socket, Stream};
+use crate::per_listener::PerListener;
 
 /// The longest line, in bytes.
 const LONGEST: usize = 1 << 20;
@@ -27,7 +28,7 @@ const ENOUGH: usize = 1 << 16;
 /// A client has so long to read replies.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What clients have asked.
+/// What clients have asked at a listener.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Lines.
@@ -41,11 +42,11 @@ pub struct Counters {
 /// # Errors
 ///
 /// Those of the system.
-pub fn serve(
+pub(crate) fn serve(
     sockets: &[Arc<Socket>],
     most: usize,
     ingest: &Arc<Ingest>,
-    counters: &Arc<Counters>,
+    counters: &Arc<PerListener<String, Counters>>,
 ) -> io::Result<Server> {
     let log = Arc::clone(&ingest.store().options().log);
     let (ingest, counters) = (Arc::clone(ingest), Arc::clone(counters));
@@ -53,7 +54,7 @@ pub fn serve(
         let client = Client {
             session: ingest.session(Origin::Here),
             ingest: Arc::clone(&ingest),
-            counters: Arc::clone(&counters),
+            counters: counters.of(stream.listener().to_owned()),
             replies: String::new(),
             acknowledged: Vec::new(),
         };
