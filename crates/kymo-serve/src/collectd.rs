@@ -19,7 +19,6 @@ use crate::listen::{Server, Socket};
 use crate::log::Level;
 use crate::metrics::{MOST_SENDERS, Page};
 use crate::network::{self, Receiver};
-use crate::per_listener::PerListener;
 use crate::store::{Log, LogOf, Store};
 use crate::{csv, plain};
 
@@ -85,7 +84,7 @@ pub struct Collectd {
     ingest: Arc<Ingest>,
     receiver: Receiver,
     server: Server,
-    counters: Arc<PerListener<String, plain::Counters>>,
+    counters: Arc<plain::AllCounters>,
     log: LogOf,
 }
 
@@ -256,7 +255,7 @@ impl Source for Collectd {
         if let Some(forwarder) = &self.ingest.options().forwarder {
             forwarder.metrics(page);
         }
-        let counters = &self.counters;
+        let counters = &self.counters.0;
         self.server.each_listener(|listener| {
             counters.of(listener);
         });

@@ -37,16 +37,27 @@ pub struct Counters {
     pub errors: AtomicU64,
 }
 
+/// What clients have asked, by the listener where they came.
+#[derive(Debug, Default)]
+pub struct AllCounters(pub(crate) PerListener<String, Counters>);
+
+impl AllCounters {
+    /// The sum of what `value` reads of each listener's.
+    pub fn sum(&self, value: impl Fn(&Counters) -> u64) -> u64 {
+        self.0.sum(value)
+    }
+}
+
 /// Begins to serve clients at some sockets, at most `most` at a time.
 ///
 /// # Errors
 ///
 /// Those of the system.
-pub(crate) fn serve(
+pub fn serve(
     sockets: &[Arc<Socket>],
     most: usize,
     ingest: &Arc<Ingest>,
-    counters: &Arc<PerListener<String, Counters>>,
+    counters: &Arc<AllCounters>,
 ) -> io::Result<Server> {
     let log = Arc::clone(&ingest.store().options().log);
     let (ingest, counters) = (Arc::clone(ingest), Arc::clone(counters));
@@ -54,7 +65,7 @@ pub(crate) fn serve(
         let client = Client {
             session: ingest.session(Origin::Here),
             ingest: Arc::clone(&ingest),
-            counters: counters.of(stream.listener().to_owned()),
+            counters: counters.0.of(stream.listener().to_owned()),
             replies: String::new(),
             acknowledged: Vec::new(),
         };
