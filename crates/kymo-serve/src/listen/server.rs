@@ -370,8 +370,9 @@ fn begin(
         counters: Arc::clone(counters),
         is_leaving: false,
     };
-    connections.open().insert(number, twin);
+    // Before another thread can close it.
     counters.open.fetch_add(1, Relaxed);
+    connections.open().insert(number, twin);
     let ended = Ended(Arc::clone(connections), number);
     let thread = std::thread::Builder::new().name(name.to_owned());
     let serve = Arc::clone(serve);
