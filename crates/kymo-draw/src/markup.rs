@@ -348,8 +348,8 @@ fn alpha(value: &str) -> Option<f64> {
 /// The colours that have names, each behind its name.
 const COLOURS: &str = include_str!("colours.txt");
 
-/// A colour in lower case: 3, 6, 9 or 12 digits with `#` before them, the same number of which may follow for its
-/// alpha, or the name of one; `alpha` is that of a colour without one.
+/// A colour in lower case: `#` and 1 to 4 digits each for red, green and blue, and for alpha (not 3); or the name of a
+/// colour. `alpha` is used for colours without one.
 fn colour(value: &str, alpha: f64) -> Option<Colour> {
     if let Some(digits) = value.strip_prefix('#') {
         if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
