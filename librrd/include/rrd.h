@@ -32,6 +32,15 @@ double rrd_set_to_DINF(void);
 #define DINF rrd_set_to_DINF()
 #endif
 
+/* A file that rrd_open of rrd_format.h has opened. */
+typedef struct rrd_file_t {
+    size_t header_len;
+    size_t file_len;
+    size_t pos;
+    void *pvt;
+    struct rrd_t *rrd;
+} rrd_file_t;
+
 /* Facts: keys and values. */
 
 typedef enum rrd_info_type {
@@ -130,13 +139,6 @@ int rrd_dump_r(const char *filename, char *outname);
 int rrd_dump_opt_r(const char *filename, char *outname, int header);
 typedef size_t (*rrd_output_callback_t)(const void *data, size_t length, void *user);
 int rrd_dump_cb_r(const char *filename, int header, rrd_output_callback_t cb, void *user);
-
-/* Rows that the program has itself, for files named `cb//...`. The function gives 1, names and values of
- * malloc(), and times: a row for each step after `start`, up to `end`. */
-typedef int (*rrd_fetch_cb_t)(const char *filename, int cf, time_t *start, time_t *end,
-                              unsigned long *step, unsigned long *ds_cnt, char ***ds_namv,
-                              rrd_value_t **data);
-int rrd_fetch_cb_register(rrd_fetch_cb_t function);
 
 /* Errors. */
 

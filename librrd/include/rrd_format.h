@@ -141,14 +141,6 @@ typedef struct rrd_t {
     long __mmap_size;
 } rrd_t;
 
-typedef struct rrd_file_t {
-    size_t header_len;
-    size_t file_len;
-    size_t pos;
-    void *pvt;
-    struct rrd_t *rrd;
-} rrd_file_t;
-
 /* Flags of rrd_open. A file of another machine, or a portable one, is shown as one of this machine and can only
  * be read. Files are not created. */
 #define RRD_READONLY (1 << 0)
@@ -171,6 +163,15 @@ int rrd_cf_conv(const char *name);
 /* Makes rows of `step` seconds at least of rows of `cur_step`. Gives 1, or 0. */
 int rrd_reduce_data(enum cf_en cf, unsigned long cur_step, time_t *start, time_t *end,
                     unsigned long *step, unsigned long *ds_cnt, rrd_value_t **data);
+
+/* Rows that the program has itself, for files named `cb//...`. The function gives 1, names and values of
+ * malloc(), and times: a row for each step after `start`, up to `end`. If it fails, it calls rrd_set_error() and
+ * gives -1; what it gave before is not used then. rrd.h of librrd does not declare these, so that programs that
+ * include rrd.h alone have declarations of their own. */
+typedef int (*rrd_fetch_cb_t)(const char *filename, enum cf_en cf, time_t *start, time_t *end,
+                              unsigned long *step, unsigned long *ds_cnt, char ***ds_namv,
+                              rrd_value_t **data);
+int rrd_fetch_cb_register(rrd_fetch_cb_t function);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@ use kymo_rrdtool::Failure;
 use kymo_rrdtool::answers::{Fetched, Wanted};
 
 use crate::boundary::text;
+use crate::context::{error, set_error};
 use crate::numbers::function_number;
 
 /// `rrd_fetch_cb_t`.
@@ -51,6 +52,7 @@ pub(crate) fn fetch(wanted: &Wanted<'_>) -> Result<Fetched, Failure> {
     let (mut start, mut end) = (wanted.start as libc::time_t, wanted.end as libc::time_t);
     let mut step = wanted.step as c_ulong;
     let (mut count, mut names, mut values) = (0, null_mut(), null_mut());
+    set_error("");
     // SAFETY: all pointers may be written to.
     let done = unsafe {
         callback(
@@ -64,15 +66,19 @@ pub(crate) fn fetch(wanted: &Wanted<'_>) -> Result<Fetched, Failure> {
             &mut values,
         )
     };
+    if done < 0 {
+        // It may have freed what it had given before it failed.
+        let own = error();
+        return Err(Failure::new(match own.is_empty() {
+            true => "the callback for rows failed".to_owned(),
+            false => own,
+        }));
+    }
     let taken = Taken {
         count: count as usize,
         names,
         values,
     };
-    if done != 1 {
-        let message = "the callback for rows failed";
-        return Err(Failure::new(message));
-    }
     taken.rows(start as i64, end as i64, step as u64)
 }
 

@@ -1,6 +1,6 @@
 //! The error message of a thread.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 
 use crate::boundary::copy_text;
 use crate::variadic::kymo_librrd_context;
@@ -24,6 +24,13 @@ pub(crate) fn set_error(message: &str) {
     let context = context();
     // SAFETY: the context is the thread's own and initialised, and no other reference to it exists.
     copy_text(message.as_bytes(), unsafe { &mut (*context).rrd_error });
+}
+
+/// The error message; empty if there is none.
+pub(crate) fn error() -> String {
+    // SAFETY: the context is the thread's own and initialised, and its message ends with a zero.
+    let message = unsafe { CStr::from_ptr((&raw const (*context()).rrd_error).cast()) };
+    message.to_string_lossy().into_owned()
 }
 
 /// `rrd_context_t *rrd_get_context(void)`.

@@ -8,6 +8,7 @@ use kymo_rrdtool::Failure;
 use kymo_rrdtool::answers::{Fact, FactValue};
 
 use crate::boundary::{allocate, guard, string, text};
+use crate::numbers::name_unknown;
 use crate::session::Stdout;
 
 /// `rrd_info_t`.
@@ -72,7 +73,11 @@ pub(crate) unsafe fn append(to: *mut Info, facts: &[Fact]) {
 
 fn node(fact: &Fact, next: *mut Info) -> *mut Info {
     let (kind, value) = match &fact.value {
-        FactValue::Number(number) => (NUMBER, InfoValue { number: *number }),
+        FactValue::Number(number) => {
+            let mut number = *number;
+            name_unknown(std::slice::from_mut(&mut number));
+            (NUMBER, InfoValue { number })
+        }
         FactValue::Count(count) => {
             let count = *count as c_ulong;
             (COUNT, InfoValue { count })

@@ -3,7 +3,7 @@ local rrd = require 'rrd'
 local start = 1700000000
 
 local function shown(value)
-  if type(value) ~= 'table' then return value ~= value and 'nan' or tostring(value) end
+  if type(value) ~= 'table' then return tostring(value) end
   local keys, parts = {}, {}
   for key in pairs(value) do keys[#keys + 1] = key end
   table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)

@@ -65,5 +65,8 @@ RRDs::fetch_cb_register(sub {
 print join(' ', $from, $step, sort @$names), "\n"; print scalar @$rows, "\n" if $rows;
 ($texts) = RRDs::graph('cb.png', '-s', $start, '-e', $start + 86400, '-w', '100', 'DEF:x=cb//thing:two:AVERAGE', 'DEF:y=cb//thing:one:MAX:reduce=MAX:step=900',
     'LINE:x#0000ff', 'LINE:y#ff00ff', 'PRINT:x:MAX:%.1lf', 'PRINT:y:AVERAGE:%.3lf'); told('graph callback'); print shown($texts), "\n";
+# A callback that fails says why.
+RRDs::fetch_cb_register(sub { my $start = $_[0]{start}; return { step => 60, start => $start, data => { 'n' x 20 => [1, 2, 3] } } });
+RRDs::graph('cb.png', '-s', $start, '-e', $start + 600, 'DEF:x=cb//thing:two:AVERAGE', 'LINE:x#0000ff'); told('callback of a long name');
 # The zone changes while the program runs.
 for my $zone ('UTC', 'Asia/Tokyo', 'EST5EDT') { $ENV{TZ} = $zone; POSIX::tzset(); my ($s, $e) = RRDs::times('00:00 20240701', '12:00 20240702'); print "$zone $s $e\n" }

@@ -53,4 +53,13 @@ def rows(filename, cf, start, end, step):
 tell("register", rrdtool.register_fetch_cb, rows)
 tell("graph callback", rrdtool.graph, "cb.png", "-s", str(START), "-e", str(START + 600), "DEF:x=cb//x:v:AVERAGE",
      "LINE:x#000000", "PRINT:x:MAX:%.1lf")
+# A callback that fails says why. The binding keeps no reference to it.
+def failing(**words):
+    return answer
+
+
+for what, answer in [("nothing", None), ("no step", {"start": START}), ("no rows", {"start": START, "step": 60}),
+                     ("text", {"start": START, "step": 60, "data": {"v": "text"}})]:
+    rrdtool.register_fetch_cb(failing)
+    tell(what, rrdtool.graph, "cb.png", "-s", str(START), "-e", str(START + 600), "DEF:x=cb//x:v:AVERAGE", "LINE:x#000000")
 tell("clear", rrdtool.clear_fetch_cb)

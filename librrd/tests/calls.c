@@ -56,7 +56,7 @@ static size_t count_bytes(const void *data, size_t length, void *user)
     return length;
 }
 
-static int own_rows(const char *name, int cf, time_t *start, time_t *end, unsigned long *step,
+static int own_rows(const char *name, enum cf_en cf, time_t *start, time_t *end, unsigned long *step,
                     unsigned long *count, char ***names, rrd_value_t **values)
 {
     (void)name;

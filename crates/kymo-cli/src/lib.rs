@@ -85,11 +85,18 @@ pub fn run(mut words: Vec<OsString>) -> ExitCode {
     }
     let words = args::machine::with_negative_values(words.into_iter());
     let words: Vec<_> = words.collect();
+    #[cfg(all(unix, feature = "serve"))]
+    let wants_json = serve::wants_json(&words);
     let words = match files::expand(words)
         .and_then(views::expand)
         .and_then(config::expand)
     {
         Ok(words) => words,
+        #[cfg(all(unix, feature = "serve"))]
+        Err(problem) if wants_json => {
+            serve::report_as_json(&problem.to_string());
+            return ExitCode::from(Outcome::Usage as u8);
+        }
         Err(problem) => {
             let failure = Failure::Usage(format!("error: {problem}"));
             return ExitCode::from(terminal.report_failure(&failure) as u8);

@@ -1,5 +1,7 @@
 //! `kymo serve`.
 
+use std::ffi::OsString;
+
 use kymo::explain;
 use kymo_collectd::network::Security;
 use kymo_io::net::Address;
@@ -16,20 +18,10 @@ pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure>
     // Errors in the configuration are reported before anything is done.
     let config = match configuration(args) {
         Ok(config) => config,
-        Err(problem) if serves(args) && args.log_format == Some(LogFormat::Json) => {
-            // What reads the messages reads this one, too.
-            let format = LogFormat::Json;
-            StandardError::new(LogOptions {
-                format,
-                ..LogOptions::default()
-            })
-            .write(Level::Error, &problem);
-            return Ok(Outcome::Usage);
-        }
-        Err(problem) => return Err(Failure::Usage(format!("error: {problem}"))),
+        Err(problems) => return refuse(&problems, log_format(args)),
     };
     if args.check {
-        return check(&config, terminal);
+        return check(&config, log_format(args), terminal);
     }
     if args.print_config {
         terminal.write(config.to_toml().as_bytes())?;
@@ -38,8 +30,10 @@ pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure>
     if !args.explain.is_empty() {
         let mut text = String::new();
         for name in &args.explain {
-            let explained = config.taking.explain(name, &config.data, &config.expire);
-            text += &explained.map_err(|problem| Failure::Usage(format!("error: {problem}")))?;
+            match config.taking.explain(name, &config.data, &config.expire) {
+                Ok(explained) => text += &explained,
+                Err(problem) => return refuse(&[problem], log_format(args)),
+            }
         }
         terminal.write(text.as_bytes())?;
         return Ok(Outcome::Good);
@@ -58,41 +52,91 @@ pub(crate) fn run(args: &Serve, terminal: &Terminal) -> Result<Outcome, Failure>
     }
 }
 
-/// Whether this is the daemon, and not one of the questions about its configuration.
-fn serves(args: &Serve) -> bool {
-    !args.check && !args.print_config && args.explain.is_empty()
+/// The form in which errors of the start are reported. What is asked about a configuration is answered to people, unless
+/// the command line itself asks for another form.
+fn log_format(args: &Serve) -> LogFormat {
+    let is_daemon = !args.check && !args.print_config && args.explain.is_empty();
+    let config = args.config.as_deref().filter(|_| is_daemon);
+    let format = args.log_format.or_else(|| Config::log_format(config?));
+    format.unwrap_or_default()
 }
 
-/// Reports what would keep the daemon from beginning.
-fn check(config: &Config, terminal: &Terminal) -> Result<Outcome, Failure> {
-    match config.check() {
-        Ok(_) if terminal.is_quiet() => Ok(Outcome::Good),
-        Ok(notes) => {
-            let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
-            terminal.write(format!("{notes}the configuration is good\n").as_bytes())?;
-            Ok(Outcome::Good)
+/// Whether a command line is one of `kymo serve` that asks for messages of JSON, even if it cannot be read as a whole.
+pub(crate) fn wants_json(words: &[OsString]) -> bool {
+    let Some(place) = words.iter().position(|word| word == "serve") else {
+        return false;
+    };
+    // What stands before the command are options of the program.
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let words = match words.get(1..place) {
+        Some(before) if before.iter().all(is_option) => &words[place..],
+        _ => return false,
+    };
+    let pairs = words.windows(2);
+    let mut pairs = pairs.filter(|pair| pair[0] == "--log-format");
+    words.iter().any(|word| word == "--log-format=json") || pairs.any(|pair| pair[1] == "json")
+}
+
+/// Reports an error as a message of JSON; a hint follows on a line of its own.
+pub(crate) fn report_as_json(problem: &str) {
+    let format = LogFormat::Json;
+    let level = Level::Error;
+    StandardError::new(LogOptions { level, format }).write(level, problem);
+}
+
+/// Reports what is wrong with the command line or the configuration.
+fn refuse(problems: &[String], format: LogFormat) -> Result<Outcome, Failure> {
+    match format {
+        LogFormat::Text => {
+            let lines = problems.iter().map(|it| format!("error: {it}"));
+            let lines: Vec<_> = lines.collect();
+            Err(Failure::Usage(lines.join("\n")))
         }
-        Err(problems) => {
-            let problems = problems.iter().map(|it| format!("error: {it}"));
-            let problems: Vec<_> = problems.collect();
-            Err(Failure::Usage(problems.join("\n")))
+        LogFormat::Json => {
+            problems.iter().for_each(|it| report_as_json(it));
+            Ok(Outcome::Usage)
         }
     }
 }
 
+/// Reports what would keep the daemon from beginning.
+fn check(config: &Config, format: LogFormat, terminal: &Terminal) -> Result<Outcome, Failure> {
+    let notes = match config.check() {
+        Ok(_) if terminal.is_quiet() => return Ok(Outcome::Good),
+        Ok(notes) => notes,
+        Err(problems) => return refuse(&problems, format),
+    };
+    let good = "the configuration is good";
+    let text = match format {
+        LogFormat::Text => {
+            let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+            format!("{notes}{good}\n").into_bytes()
+        }
+        LogFormat::Json => {
+            let lines = notes.iter().map(String::as_str).chain([good]);
+            lines.flat_map(|it| format.line(Level::Info, it)).collect()
+        }
+    };
+    terminal.write(&text)?;
+    Ok(Outcome::Good)
+}
+
 /// What the file of configuration and the command line say.
-fn configuration(args: &Serve) -> Result<Config, String> {
-    let mut config = match (&args.config, &args.data) {
+fn configuration(args: &Serve) -> Result<Config, Vec<String>> {
+    let config = match (&args.config, &args.data) {
         (Some(path), _) if !path.exists() => {
             let missing = std::io::ErrorKind::NotFound.into();
-            return Err(explain::reading(path, &missing).with_hint());
+            return Err(vec![explain::reading(path, &missing).with_hint()]);
         }
-        (Some(path), data) => {
-            Config::read(path, data.as_deref()).map_err(|problems| problems.join("\nerror: "))?
-        }
+        (Some(path), data) => Config::read(path, data.as_deref())?,
         (None, Some(data)) => Config::new(data.clone()),
-        (None, None) => return Err("neither `--config` nor `--data` is specified".into()),
+        (None, None) => return Err(vec!["neither `--config` nor `--data` is specified".into()]),
     };
+    with_options(args, config).map_err(|problem| vec![problem])
+}
+
+/// A configuration with what the command line says.
+fn with_options(args: &Serve, mut config: Config) -> Result<Config, String> {
     if config.data.exists() && !config.data.is_dir() {
         return Err(format!(
             "`{}` is not a directory\nhint: `--data` is the directory with the databases; a missing one is created",

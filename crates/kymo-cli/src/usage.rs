@@ -20,7 +20,20 @@ pub(crate) fn report(error: &clap::Error, words: &[OsString], terminal: &Termina
         };
     }
     let command = Called::new(words);
-    let Some((problem, hint)) = explain(error, words, &command) else {
+    let explained = explain(error, words, &command);
+    #[cfg(all(unix, feature = "serve"))]
+    if crate::serve::wants_json(words) {
+        let text = match explained {
+            Some((problem, hint)) => format!("{problem}\nhint: {hint}"),
+            None => {
+                let text = error.to_string();
+                text.trim().trim_start_matches("error: ").to_owned()
+            }
+        };
+        crate::serve::report_as_json(&text);
+        return Outcome::Usage;
+    }
+    let Some((problem, hint)) = explained else {
         let _ = error.print();
         return Outcome::Usage;
     };

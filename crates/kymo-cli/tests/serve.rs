@@ -404,6 +404,19 @@ fn a_configuration_from_a_pipe() {
     assert!(text.contains("warning: values are kept nowhere"), "{text}");
 }
 
+/// A client at a socket.
+fn client_of(path: &Path) -> Client {
+    Client(BufReader::new(UnixStream::connect(path).unwrap()))
+}
+
+/// Lines, each of which is an object of JSON.
+fn json_lines(text: &str) -> Vec<serde_json::Value> {
+    let lines = text.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
 #[test]
 fn metrics() {
     let directory = tempfile::tempdir().unwrap();
@@ -411,11 +424,18 @@ fn metrics() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);
-    let words = [&WORDS[..], &["--metrics", &address]].concat();
+    let more = ["--rrdcached", "unix:other", "--unixsock", "text"];
+    let words = [&WORDS[..], &["--metrics", &address], &more].concat();
     let daemon = Daemon::begin(directory.path(), &words);
     let mut client = daemon.client();
     client.ok(&create("a.rrd"));
     client.ok(&format!("UPDATE a.rrd {}:1 {}:2", BEGIN + 1, BEGIN + 2));
+    // What one client sends is counted where it sent it.
+    let mut other = client_of(&directory.path().join("other"));
+    assert!(other.ask("UPDATE a.rrd 5:1").starts_with("-1 "));
+    assert!(other.ask("FLUSH a.rrd").starts_with("0 "));
+    let mut text = client_of(&directory.path().join("text"));
+    assert!(text.ask("NOTHING").starts_with("-1 "));
     let get = |request: &str| {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
@@ -429,21 +449,52 @@ fn metrics() {
         "# TYPE kymo_updates_accepted_total counter",
         "kymo_updates_accepted_total 2",
         "kymo_databases 1",
-        "kymo_rrdcached_connections 1",
-        "kymo_rrdcached_commands_total 2",
+        "# TYPE kymo_rrdcached_connections gauge",
+        "kymo_rrdcached_connections{listener=\"unix:other\"} 1",
+        "kymo_rrdcached_connections_accepted_total{listener=\"unix:other\"} 1",
+        "kymo_rrdcached_connections_refused_total{listener=\"unix:sock\"} 0",
+        "kymo_rrdcached_commands_total{listener=\"unix:sock\"} 2",
+        "kymo_rrdcached_commands_total{listener=\"unix:other\"} 2",
+        "kymo_rrdcached_errors_total{listener=\"unix:sock\"} 0",
+        "kymo_rrdcached_errors_total{listener=\"unix:other\"} 1",
+        "kymo_rrdcached_updates_total{listener=\"unix:sock\"} 1",
+        "kymo_rrdcached_flushes_total{listener=\"unix:sock\"} 0",
+        "kymo_rrdcached_flushes_total{listener=\"unix:other\"} 1",
+        "kymo_unixsock_commands_total{listener=\"unix:text\"} 1",
+        "kymo_unixsock_errors_total{listener=\"unix:text\"} 1",
+        "kymo_unixsock_connections{listener=\"unix:text\"} 1",
     ] {
-        // The connection by which it was waited for may not have ended.
-        let found = page.lines().any(|found| found == line);
-        assert!(
-            found || line.starts_with("kymo_rrdcached_connections"),
-            "{line}\n{page}"
-        );
+        assert!(page.lines().any(|found| found == line), "{line}\n{page}");
+    }
+    // rrdcached's own command counts all listeners together.
+    assert_eq!(client.ask("STATS"), "9 Statistics follow");
+    let stats: Vec<_> = (0..9).map(|_| client.line()).collect();
+    for line in ["UpdatesReceived: 2", "FlushesReceived: 1"] {
+        assert!(stats.iter().any(|found| found == line), "{stats:?}");
     }
     assert!(get("GET /metrics?x=1 HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
     assert!(get("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     assert!(get("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(8200));
     assert!(get(&long).starts_with("HTTP/1.1 400 "));
+}
+
+/// Without an address for them, they are at a socket of this machine only.
+#[test]
+fn metrics_are_at_a_local_socket_by_default() {
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = Daemon::begin_with(directory.path(), &WORDS, |command| {
+        let command = command.env_remove("RUNTIME_DIRECTORY");
+        command.env("XDG_RUNTIME_DIR", directory.path())
+    });
+    let path = directory.path().join("kymo/metrics.sock");
+    let mut stream = UnixStream::connect(&path).unwrap();
+    stream.write_all(b"GET /-/ready HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert_eq!(daemon.end(), Some(0));
+    assert!(!path.exists());
 }
 
 #[test]
@@ -528,12 +579,54 @@ fn what_is_wrong_is_reported_before_it_begins() {
         assert!(reported.contains(text), "{words:?} {reported}");
     }
     // A program that reads JSON reads the last message, too.
+    std::fs::write(
+        directory.path().join("json.toml"),
+        "data = 'data'\n[write]\nflush = 0\n[log]\nformat = 'json'\n[metrics]\nlisten = 1\n",
+    )
+    .unwrap();
     for (words, code, message, hint) in [
         (
             &["--data", "data", "--log-format", "json"][..],
             3,
             "no address to listen at",
             "set `rrdcached.listen`",
+        ),
+        (
+            &["--data", "data", "--log-format=json", "--check"],
+            2,
+            "no address to listen at",
+            "set `rrdcached.listen`",
+        ),
+        (
+            &[
+                "--data=data",
+                "--log-format",
+                "json",
+                "--rrdcached=unix:none/s",
+            ],
+            3,
+            "unix:none/s: No such file or directory",
+            "the directory `none` does not exist",
+        ),
+        // The command line itself.
+        (
+            &["--data", "data", "--log-format", "json", "--pidfile", "x"],
+            2,
+            "unknown option `--pidfile` of `kymo serve`",
+            "did you mean `--pid-file`?",
+        ),
+        (
+            &[
+                "--config",
+                "none.toml",
+                "--log-format",
+                "json",
+                "--explain",
+                "x",
+            ],
+            2,
+            "`none.toml` does not exist",
+            "",
         ),
         (
             &["--data", "wrong.toml", "--log-format", "json"],
@@ -544,12 +637,28 @@ fn what_is_wrong_is_reported_before_it_begins() {
     ] {
         let (found, reported) = run(words);
         assert_eq!(found, Some(code), "{words:?} {reported}");
-        let last: serde_json::Value =
-            serde_json::from_str(reported.lines().last().unwrap()).unwrap();
+        let last = json_lines(&reported).pop().unwrap();
         assert_eq!(last["level"], "error");
         assert_eq!(last["message"], message);
-        assert!(last["hint"].as_str().unwrap().starts_with(hint), "{last}");
+        let found = last["hint"].as_str().unwrap_or_default();
+        assert!(found.starts_with(hint), "{last}");
     }
+    // Each error of a file that asks for JSON is a line; somebody who asks for a check reads text.
+    let (code, reported) = run(&["--config", "json.toml"]);
+    assert_eq!(code, Some(2));
+    let lines = json_lines(&reported);
+    let places = [
+        "`json.toml`: line 3, column 9: ",
+        "`json.toml`: line 7, column 10: ",
+    ];
+    assert_eq!(lines.len(), places.len(), "{reported}");
+    for (line, place) in lines.iter().zip(places) {
+        let message = line["message"].as_str().unwrap();
+        assert!(message.starts_with(place), "{message}");
+    }
+    let (code, reported) = run(&["--config", "json.toml", "--check"]);
+    assert_eq!(code, Some(2));
+    assert!(reported.starts_with("error: `json.toml`: "), "{reported}");
     // A check finds what a start would.
     let (code, reported) = run(&["--data", "data", "--check"]);
     assert_eq!(code, Some(2));
@@ -572,6 +681,10 @@ fn what_is_wrong_is_reported_before_it_begins() {
     };
     let (shown, quiet) = (checked(&[]), checked(&["--quiet"]));
     assert!(shown.stdout.ends_with(b"the configuration is good\n"));
+    let lines = json_lines(std::str::from_utf8(&checked(&["--log-format=json"]).stdout).unwrap());
+    let last = lines.last().unwrap();
+    assert_eq!(last["message"], "the configuration is good");
+    assert_eq!(last["level"], "info");
     assert_eq!(quiet.status.code(), Some(0));
     assert_eq!([quiet.stdout, quiet.stderr], [b"", b""]);
     // Two use neither one directory nor one journal.

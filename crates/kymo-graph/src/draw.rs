@@ -105,7 +105,11 @@ impl Theme {
     }
 }
 
-/// All panels in one picture: one above the other if there are few, else in columns.
+/// Panels of a page are not narrower than this, if there is more than one beside another.
+const NARROWEST: u32 = 160;
+
+/// All panels in one picture: one above the other if there are few, else in columns, as far as the width has room for
+/// them.
 ///
 /// # Errors
 ///
@@ -116,6 +120,8 @@ pub fn page(panels: &[Panel], look: &Look, fonts: &Fonts) -> Result<Picture, Too
         7..=60 => 3,
         _ => 6,
     };
+    let room = look.width.map(|width| (width / NARROWEST).max(1) as usize);
+    let columns = columns.min(room.unwrap_or(columns));
     let width = look.width.unwrap_or(match columns {
         1 => 800,
         columns => 400 * columns as u32,
@@ -539,5 +545,37 @@ impl Frame {
     fn y(&self, value: f64) -> f64 {
         let part = (value - self.low) / (self.high - self.low);
         self.bottom - part.clamp(-1.0, 2.0) * (self.bottom - self.top)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page that is narrow has fewer columns, so that its panels can be seen.
+    #[test]
+    fn columns_have_room() {
+        let panel = Panel {
+            title: "load".to_owned(),
+            unit: String::new(),
+            range: (0, 1_000_000_000),
+            is_relative: false,
+            content: Content::Series(Vec::new()),
+            losses: Vec::new(),
+        };
+        let fonts = Fonts::new();
+        let size = |count: usize, width: Option<u32>| {
+            let look = Look {
+                width,
+                ..Look::default()
+            };
+            let picture = page(&vec![panel.clone(); count], &look, &fonts).unwrap();
+            (picture.width, picture.height)
+        };
+        let (_, row) = size(1, None);
+        assert_eq!(size(12, None), (1200, 4 * row));
+        assert_eq!(size(12, Some(480)), (480, 4 * row));
+        assert_eq!(size(12, Some(479)), (479, 6 * row));
+        assert_eq!(size(12, Some(100)), (100, 12 * row));
     }
 }

@@ -113,6 +113,9 @@ fn graph_prints_the_size_and_texts() {
     line(&["LINE:a"]);
     let before = std::fs::read(directory.path().join("out")).unwrap();
     assert_eq!(line(&["AREA:a#ff0000", "--lazy"]), "481x141\n95.000000\n");
+    // Nor is its size read: it is the one that the command line asks for.
+    let other = ["AREA:a#ff0000", "--lazy", "-t", "title", "-m", "2"];
+    assert_eq!(line(&other), "481x154\n95.000000\n");
     assert!(std::fs::read(directory.path().join("out")).unwrap() == before);
 }
 

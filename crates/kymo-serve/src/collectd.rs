@@ -84,7 +84,7 @@ pub struct Collectd {
     ingest: Arc<Ingest>,
     receiver: Receiver,
     server: Server,
-    counters: Arc<plain::Counters>,
+    counters: Arc<plain::AllCounters>,
     log: LogOf,
 }
 
@@ -116,7 +116,7 @@ impl Collectd {
         report(options, &ingest, log);
         let ingest = Ingest::start(ingest, Arc::clone(store), Arc::clone(log)).map_err(reported)?;
         ingest.set_idle_timeout(options.unixsock.idle_timeout);
-        let counters = Arc::<plain::Counters>::default();
+        let counters = Arc::default();
         let most = options.unixsock.connections;
         let begun = Receiver::start_with(&options.network, handed, &ingest, log)
             .map_err(reported)
@@ -255,22 +255,14 @@ impl Source for Collectd {
         if let Some(forwarder) = &self.ingest.options().forwarder {
             forwarder.metrics(page);
         }
-        let counters = &self.counters;
-        for (name, help, counter) in [
-            (
-                "commands",
-                "Lines of collectd's text protocol.",
-                &counters.commands,
-            ),
-            (
-                "errors",
-                "Lines replied to with an error.",
-                &counters.errors,
-            ),
-        ] {
-            let name = format!("unixsock_{name}_total");
-            page.counter(&name, help, counter.load(Relaxed));
-        }
+        let counters = &self.counters.0;
+        self.server.each_listener(|listener| {
+            counters.of(listener);
+        });
+        let help = "Lines of collectd's text protocol.";
+        counters.counter(page, "unixsock_commands_total", help, |it| &it.commands);
+        let help = "Lines replied to with an error.";
+        counters.counter(page, "unixsock_errors_total", help, |it| &it.errors);
         page.connections("unixsock", self.server.connections());
     }
 

@@ -1,7 +1,7 @@
 //! The daemon: from its configuration to its end.
 
 mod reload;
-mod sockets;
+pub(crate) mod sockets;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -35,8 +35,8 @@ use crate::store::{Log, Options, Store};
 use crate::sync::lock;
 use crate::taking::Taking;
 
-/// Where the configuration comes from when it is read again.
-pub type Configure<'a> = &'a dyn Fn() -> Result<Config, String>;
+/// Where the configuration comes from when it is read again; or what is wrong with it.
+pub type Configure<'a> = &'a dyn Fn() -> Result<Config, Vec<String>>;
 
 /// Serves until a signal says that it is to end, and all is written.
 ///

@@ -22,12 +22,14 @@ pub(crate) fn lock_data(directory: &Path) -> Result<Option<File>, String> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Err(format!(
-            "`{}`: another kymo serve uses this directory",
+            "`{}`: another kymo serve uses this directory\nhint: stop it, or give each a directory of its own with `--data`",
             directory.display()
         )),
         Err(TryLockError::Error(_)) => Ok(None),
     }
 }
+
+const PID_FILE_HINT: &str = "hint: stop it, or give each a file of its own with `--pid-file`";
 
 /// A file with the number of this process, which is removed at the end.
 #[derive(Debug)]
@@ -79,7 +81,7 @@ fn lock_pid_file(file: &File, path: &Path) -> Result<(), String> {
     let shown = path.display();
     if let Err(TryLockError::WouldBlock) = file.try_lock() {
         return Err(format!(
-            "`{shown}`: another kymo serve runs with this pid file"
+            "`{shown}`: another kymo serve runs with this pid file\n{PID_FILE_HINT}"
         ));
     }
     let mut text = String::new();
@@ -87,7 +89,7 @@ fn lock_pid_file(file: &File, path: &Path) -> Result<(), String> {
     let _ = file.take(32).read_to_string(&mut text);
     match text.trim().parse().ok().filter(|it| is_daemon(*it)) {
         Some(process) => Err(format!(
-            "`{shown}`: process {process}, of which this is the pid file, is running"
+            "`{shown}`: process {process}, of which this is the pid file, is running\n{PID_FILE_HINT}"
         )),
         None => Ok(()),
     }
@@ -132,9 +134,11 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text_of_this());
         let problem = PidFile::write(&path).unwrap_err();
         let shown = path.display();
-        assert_eq!(
-            problem,
-            format!("`{shown}`: another kymo serve runs with this pid file")
+        assert!(
+            problem.starts_with(&format!(
+                "`{shown}`: another kymo serve runs with this pid file\nhint: "
+            )),
+            "{problem}"
         );
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text_of_this());
         drop(file);
@@ -158,9 +162,11 @@ mod tests {
         assert!(lock.is_some());
         let problem = lock_data(directory.path()).unwrap_err();
         let shown = directory.path().display();
-        assert_eq!(
-            problem,
-            format!("`{shown}`: another kymo serve uses this directory")
+        assert!(
+            problem.starts_with(&format!(
+                "`{shown}`: another kymo serve uses this directory\nhint: "
+            )),
+            "{problem}"
         );
         drop(lock);
         assert!(lock_data(directory.path()).unwrap().is_some());

@@ -12,7 +12,7 @@
 //! * [`expire`]: databases of series that have stopped, removed by rule;
 //! * [`http`]: a small server of HTTP; `tokens`: who may ask there;
 //! * [`query`]: Prometheus' HTTP API and Graphite's, over all databases;
-//! * [`metrics`]: what the daemon tells of itself; [`log`]: messages for people;
+//! * [`metrics`]: what the daemon reports about itself, counted by `per_listener`; [`log`]: messages for people;
 //! * [`config`], [`daemon`]: its configuration, and its lifecycle.
 //!
 //! Sources are modules beside these: each gives a [`Store`](store::Store) what it receives. Threads are
@@ -38,6 +38,7 @@ pub mod log;
 mod log_limiter;
 pub mod metrics;
 pub mod network;
+mod per_listener;
 pub mod plain;
 pub mod query;
 pub mod rrdcached;

@@ -24,6 +24,7 @@ use nix::unistd::{Group, getegid};
 
 use activity::Activity;
 pub(crate) use activity::Peer;
+pub(crate) use server::ConnectionCounters;
 pub use server::{Connections, Server};
 pub(crate) use timed::TimedStream;
 

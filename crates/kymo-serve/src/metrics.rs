@@ -12,7 +12,7 @@ use kymo_io::net::response_head;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeVal;
 
-use crate::listen::{Connections, Stream, TimedStream};
+use crate::listen::{ConnectionCounters, Connections, Stream, TimedStream};
 use crate::log::escaped;
 use crate::store::Store;
 
@@ -48,6 +48,9 @@ impl Histogram {
         self.nanos.fetch_add(nanos, Relaxed);
     }
 }
+
+/// Labels with their values.
+pub(crate) type Labels = Vec<(&'static str, String)>;
 
 /// Metrics in the making.
 #[derive(Debug, Default)]
@@ -91,37 +94,34 @@ impl Page {
         self.add_labelled(name, help, "counter", values);
     }
 
+    /// Adds what may also shrink, with labels for each value.
+    pub(crate) fn labelled_gauge(&mut self, name: &str, help: &str, values: &[(Labels, u64)]) {
+        self.add_labelled(name, help, "gauge", values);
+    }
+
     /// Adds what each sender has brought; `prefix` begins the names.
     pub(crate) fn senders(&mut self, prefix: &str, senders: &[(IpAddr, usize, u64)]) {
-        if senders.is_empty() {
-            return;
-        }
         let label = |sender: &IpAddr| vec![("sender", sender.to_string())];
         let each = |value: fn(&(IpAddr, usize, u64)) -> u64| -> Vec<_> {
             let senders = senders.iter();
             senders.map(|it| (label(&it.0), value(it))).collect()
         };
-        self.add_labelled(
+        self.labelled_gauge(
             &format!("{prefix}_sender_series"),
             "Series that are known, of the senders with the most.",
-            "gauge",
             &each(|it| it.1 as u64),
         );
-        self.add_labelled(
+        self.labelled_gauge(
             &format!("{prefix}_sender_database_bytes"),
             "Bytes of the databases created for these senders.",
-            "gauge",
             &each(|it| it.2),
         );
     }
 
-    fn add_labelled(
-        &mut self,
-        name: &str,
-        help: &str,
-        kind: &str,
-        values: &[(Vec<(&'static str, String)>, u64)],
-    ) {
+    fn add_labelled(&mut self, name: &str, help: &str, kind: &str, values: &[(Labels, u64)]) {
+        if values.is_empty() {
+            return;
+        }
         // Writing to a text cannot fail.
         let _ = writeln!(
             self.0,
@@ -282,28 +282,27 @@ impl Page {
         }
     }
 
-    /// Adds the connections of a server; its name stands in those of the metrics.
-    pub fn connections(&mut self, server: &str, connections: &Connections) {
-        let open = connections.count.load(Relaxed);
-        self.gauge(&format!("{server}_connections"), "Open connections.", open);
-        for (name, help, counter) in [
-            ("accepted", "Connections so far.", &connections.accepted),
+    /// Adds the connections of each listener of a server; the server's name stands in those of the metrics.
+    pub(crate) fn connections(&mut self, server: &str, connections: &Connections) {
+        type Field = fn(&ConnectionCounters) -> &AtomicU64;
+        let listeners = &connections.listeners;
+        let name = format!("{server}_connections");
+        listeners.gauge(self, &name, "Open connections.", |it| &it.open);
+        let counters: [(&str, &str, Field); 3] = [
+            ("accepted", "Connections so far.", |it| &it.accepted),
             (
                 "refused",
                 "Connections turned away, as there were too many.",
-                &connections.refused,
+                |it| &it.refused,
             ),
             (
                 "evicted",
                 "Connections closed to make room for others.",
-                &connections.evicted,
+                |it| &it.evicted,
             ),
-        ] {
-            self.counter(
-                &format!("{server}_connections_{name}_total"),
-                help,
-                counter.load(Relaxed),
-            );
+        ];
+        for (kind, help, value) in counters {
+            listeners.counter(self, &format!("{name}_{kind}_total"), help, value);
         }
     }
 
@@ -311,7 +310,7 @@ impl Page {
     pub fn build(&mut self) {
         let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
         let help = "The version of kymo; always 1.";
-        self.add_labelled("build_info", help, "gauge", &[(version, 1)]);
+        self.labelled_gauge("build_info", help, &[(version, 1)]);
     }
 
     /// Adds what the process has used since it began. Names are those that Prometheus' own clients use, as far as they

@@ -17,6 +17,7 @@ use kymo_time::CdTime;
 
 use crate::ingest::{Ingest, Origin, Session, now};
 use crate::listen::{Server, Socket, Stream};
+use crate::per_listener::PerListener;
 
 /// The longest line, in bytes.
 const LONGEST: usize = 1 << 20;
@@ -27,13 +28,24 @@ const ENOUGH: usize = 1 << 16;
 /// A client has so long to read replies.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What clients have asked.
+/// What clients have asked at a listener.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Lines.
     pub commands: AtomicU64,
     /// Lines that were replied to with an error.
     pub errors: AtomicU64,
+}
+
+/// What clients have asked, by the listener where they came.
+#[derive(Debug, Default)]
+pub struct AllCounters(pub(crate) PerListener<String, Counters>);
+
+impl AllCounters {
+    /// The sum of what `value` reads of each listener's.
+    pub fn sum(&self, value: impl Fn(&Counters) -> u64) -> u64 {
+        self.0.sum(value)
+    }
 }
 
 /// Begins to serve clients at some sockets, at most `most` at a time.
@@ -45,7 +57,7 @@ pub fn serve(
     sockets: &[Arc<Socket>],
     most: usize,
     ingest: &Arc<Ingest>,
-    counters: &Arc<Counters>,
+    counters: &Arc<AllCounters>,
 ) -> io::Result<Server> {
     let log = Arc::clone(&ingest.store().options().log);
     let (ingest, counters) = (Arc::clone(ingest), Arc::clone(counters));
@@ -53,7 +65,7 @@ pub fn serve(
         let client = Client {
             session: ingest.session(Origin::Here),
             ingest: Arc::clone(&ingest),
-            counters: Arc::clone(&counters),
+            counters: counters.0.of(stream.listener().to_owned()),
             replies: String::new(),
             acknowledged: Vec::new(),
         };

@@ -232,8 +232,8 @@ impl Eps<'_> {
                 "/g{font}_{code} load {cos} {sin} {sin} {down} {x} {y} G"
             );
         }
-        for path in &run.lines {
-            self.fill(path, &Paint::Solid(run.colour), 1.0);
+        for (path, colour) in &run.lines {
+            self.fill(path, &Paint::Solid(*colour), 1.0);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Where the glyphs of a text are.
 
 use crate::pictures::font::{FaceId, Fonts, PIXELS_PER_POINT};
-use crate::pictures::markup::{self, Rise, Run, RunStyle};
+use crate::pictures::markup::{self, Rise, Run, RunStyle, Script, Underline};
 use crate::pictures::picture::{
     Colour, HorizontalAlign, Path, Point, TabStops, Text, TextMode, VerticalAlign,
 };
@@ -34,8 +34,8 @@ pub(crate) struct GlyphRun {
     pub(crate) length: f64,
     /// What is behind the glyphs.
     pub(crate) background: Option<(Path, Colour)>,
-    /// Lines over or under the glyphs, in their colour.
-    pub(crate) lines: Vec<Path>,
+    /// Lines over or under the glyphs.
+    pub(crate) lines: Vec<(Path, Colour)>,
 }
 
 /// A glyph, and its origin on the baseline in device pixels.
@@ -94,6 +94,8 @@ struct Piece {
     glyphs: Vec<(u32, char, f64)>,
     x: f64,
     end: f64,
+    /// Room behind the last glyph, which the end of a line does not have.
+    right_spacing: f64,
     /// Of the text's box.
     baseline: f64,
     rise: f64,
@@ -135,37 +137,44 @@ fn lay(fonts: &Fonts, text: &Text, zoom: f64) -> Laid {
     let mut line = Vec::new();
     let mut x = 0.0;
     let mut left = MAX_CHARACTERS;
-    for mut run in runs(fonts, text) {
+    // The font before a run on its line.
+    let mut before: Option<(FaceId, f64)> = None;
+    for run in runs(fonts, text) {
         let face = fonts.find(&run.style.font);
-        // As pango has it: in a zoomed picture, scripts are zoomed twice.
-        let decorations = &fonts.face(face).decorations;
-        run.style.font.size *= match run.style.rise {
-            Rise::Points(_) => 1.0,
-            Rise::Subscript(_) => decorations.subscript_size * zoom,
-            Rise::Superscript => decorations.superscript_size * zoom,
-        };
+        let spacing = LetterSpacing::new(run.style.letter_spacing);
         for (number, part) in run.text.split('\n').enumerate() {
             if number > 0 {
                 laid.end_line(fonts, text, std::mem::take(&mut line), x);
                 x = 0.0;
+                before = None;
+            }
+            let mut style = run.style.clone();
+            style.font.size *= scale(fonts, style.scale, before, zoom);
+            let rise = rise(fonts, style.rise, before);
+            if !part.is_empty() {
+                before = Some((face, style.font.size));
             }
             for (number, word) in part.trim_end_matches('\r').split('\t').enumerate() {
                 if number > 0 {
                     x = next_tab(fonts, text, x);
                 }
                 let mut piece: Option<Piece> = None;
-                let pixels = run.style.font.pixels();
+                let pixels = style.font.pixels();
                 let glyphs = fonts.glyphs_of(face, word.chars().take(left));
                 let advances = fonts.advances(&glyphs, pixels * zoom);
                 for (((face, glyph), character), advance) in glyphs.into_iter().zip(advances) {
                     let advance = units(advance / zoom);
                     if piece.as_ref().is_none_or(|piece| piece.face != face) {
-                        let next = Piece::new(fonts, face, &run.style, x);
+                        let next = Piece::new(fonts, face, &style, x, rise);
                         line.extend(piece.replace(next));
+                    }
+                    if x > 0.0 {
+                        x += spacing.left;
                     }
                     if let Some(piece) = &mut piece {
                         piece.glyphs.push((glyph, character, x));
-                        x += advance;
+                        x += advance + spacing.right;
+                        piece.right_spacing = spacing.right;
                         piece.end = x;
                     }
                 }
@@ -181,6 +190,62 @@ fn lay(fonts: &Fonts, text: &Text, zoom: f64) -> Laid {
     laid
 }
 
+/// Room beside each glyph.
+struct LetterSpacing {
+    left: f64,
+    right: f64,
+}
+
+impl LetterSpacing {
+    fn new(spacing: f64) -> LetterSpacing {
+        // Whole pixels stay so on both sides.
+        let left = match spacing.fract() == 0.0 {
+            true => (spacing / 2.0 + 0.5).floor(),
+            false => spacing / 2.0,
+        };
+        LetterSpacing {
+            left,
+            right: spacing - left,
+        }
+    }
+}
+
+/// By how much a font is smaller that is one of scripts, behind a text with a font.
+fn scale(fonts: &Fonts, script: Option<Script>, before: Option<(FaceId, f64)>, zoom: f64) -> f64 {
+    let (script, face) = match (script, before) {
+        (None, _) => return 1.0,
+        (Some(_), None) => return zoom / markup::SCALE,
+        (Some(script), Some((face, _))) => (script, fonts.face(face)),
+    };
+    // As pango has it: in a zoomed picture, scripts are zoomed twice.
+    zoom * match script {
+        Script::Subscript => face.decorations.subscript_size,
+        Script::Superscript => face.decorations.superscript_size,
+    }
+}
+
+/// How far a baseline is raised behind a text with a font of this size in points, in pixels.
+fn rise(fonts: &Fonts, rise: Rise, before: Option<(FaceId, f64)>) -> f64 {
+    /// Where no font asks for another one.
+    const USUAL: f64 = 5000.0 / 1024.0;
+    let script = match rise {
+        Rise::Pixels(pixels) => return pixels,
+        Rise::Script(script) => script,
+    };
+    match (script, before) {
+        (Script::Subscript, None) => -USUAL,
+        (Script::Superscript, None) => USUAL,
+        (script, Some((face, size))) => {
+            let decorations = &fonts.face(face).decorations;
+            let part = match script {
+                Script::Subscript => -decorations.subscript,
+                Script::Superscript => decorations.superscript,
+            };
+            part * size * PIXELS_PER_POINT
+        }
+    }
+}
+
 fn next_tab(fonts: &Fonts, text: &Text, x: f64) -> f64 {
     let space = fonts.text_width(&text.font, " ").max(1.0);
     let TabStops { first, step } = text.tabs.unwrap_or(TabStops {
@@ -194,22 +259,16 @@ fn next_tab(fonts: &Fonts, text: &Text, x: f64) -> f64 {
 }
 
 impl Piece {
-    fn new(fonts: &Fonts, id: FaceId, style: &RunStyle, x: f64) -> Piece {
+    fn new(fonts: &Fonts, id: FaceId, style: &RunStyle, x: f64, rise: f64) -> Piece {
         let face = fonts.face(id);
-        let pixels = style.font.pixels();
-        let metrics = face.metrics(pixels);
-        let rise = match style.rise {
-            Rise::Points(points) => points * PIXELS_PER_POINT,
-            Rise::Subscript(size) => -face.decorations.subscript * size * PIXELS_PER_POINT,
-            // The font is that of the script already.
-            Rise::Superscript => face.decorations.superscript * pixels,
-        };
+        let metrics = face.metrics(style.font.pixels());
         Piece {
             face: id,
             style: style.clone(),
             glyphs: Vec::new(),
             x,
             end: x,
+            right_spacing: 0.0,
             baseline: 0.0,
             rise: units(rise),
             top: metrics.ascent + units(rise),
@@ -219,15 +278,21 @@ impl Piece {
 }
 
 impl Laid {
-    fn end_line(&mut self, fonts: &Fonts, text: &Text, line: Vec<Piece>, width: f64) {
+    fn end_line(&mut self, fonts: &Fonts, text: &Text, mut line: Vec<Piece>, width: f64) {
+        let mut width = width;
+        if let Some(last) = line.last_mut().filter(|last| last.end == width) {
+            last.end -= last.right_spacing;
+            width = last.end;
+        }
         let base = fonts.metrics(&text.font);
         let (ascent, descent) = if line.is_empty() {
             (base.ascent, base.descent)
         } else {
-            let nothing = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-            line.iter().fold(nothing, |(top, bottom), piece| {
-                (top.max(piece.top), bottom.max(piece.bottom))
-            })
+            // The baseline itself is on the line, wherever its texts are.
+            line.iter()
+                .fold((0.0_f64, 0.0_f64), |(top, bottom), piece| {
+                    (top.max(piece.top), bottom.max(piece.bottom))
+                })
         };
         let top = self.extents.height;
         for mut piece in line {
@@ -316,21 +381,25 @@ pub(crate) fn place(
             area(left, top, right, top + thickness * pixels / zoom)
         };
         let mut lines = Vec::new();
-        if piece.style.underline {
-            lines.push(band(
-                (piece.x, piece.end),
-                decorations.underline_top,
-                decorations.underline_thickness,
-            ));
+        let style = &piece.style;
+        let thickness = decorations.underline_thickness;
+        let count = match style.underline {
+            Underline::None => 0,
+            Underline::Single => 1,
+            Underline::Double => 2,
+        };
+        for number in 0..count {
+            // With as much room between two.
+            let top = decorations.underline_top + 2.0 * f64::from(number) * thickness;
+            let colour = style.underline_colour.unwrap_or(style.colour);
+            lines.push((band((piece.x, piece.end), top, thickness), colour));
         }
         if piece.style.strikethrough
             && let Some(ink) = ink(fonts, &piece, zoom, mode)
         {
-            lines.push(band(
-                ink,
-                -decorations.strikeout_top,
-                decorations.strikeout_thickness,
-            ));
+            let thickness = decorations.strikeout_thickness;
+            let line = band(ink, -decorations.strikeout_top, thickness);
+            lines.push((line, style.strikethrough_colour.unwrap_or(style.colour)));
         }
         GlyphRun {
             face: piece.face,
@@ -348,7 +417,7 @@ pub(crate) fn place(
                 .collect(),
             background: piece
                 .style
-                .background
+                .background()
                 .map(|colour| (area(piece.x, piece.top, piece.end, piece.bottom), colour)),
             lines,
         }

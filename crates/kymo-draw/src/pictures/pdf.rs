@@ -391,8 +391,8 @@ impl Document<'_> {
                 .show(Str(&[code]));
         }
         self.content.end_text();
-        for path in &run.lines {
-            self.fill(path, &Paint::Solid(run.colour), 1.0);
+        for (path, colour) in &run.lines {
+            self.fill(path, &Paint::Solid(*colour), 1.0);
         }
     }
 

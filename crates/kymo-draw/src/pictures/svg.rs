@@ -552,8 +552,8 @@ impl<'a> Svg<'a> {
             uses.finish();
             self.body.extend_from_slice(b"</g>\n");
         }
-        for path in &run.lines {
-            self.area(path, run.colour, inside);
+        for (path, colour) in &run.lines {
+            self.area(path, *colour, inside);
         }
     }
 

@@ -86,6 +86,66 @@ fn markup_changes_runs_and_broken_markup_is_text() {
     }
 }
 
+/// Sizes are those that pango 1.50 has, as rrdtool reports them.
+#[test]
+fn markup_is_laid_out_as_pango_does() {
+    let fonts = Fonts::new();
+    let mut marked = text("");
+    marked.markup = true;
+    for (text, width, height) in [
+        ("abcd", 28.0, 14.0),
+        ("<span letter_spacing='2048'>abc</span>", 25.0, 14.0),
+        ("<span letter_spacing='3072'>abc</span>", 27.0, 14.0),
+        ("<span letter_spacing='-1024'>abc</span>", 19.0, 14.0),
+        ("a<span letter_spacing='2048'>bc</span>d", 32.0, 14.0),
+        ("a<span letter_spacing='2048'>bc</span>", 24.0, 14.0),
+        ("<span letter_spacing='2048'>abc</span>d", 33.0, 14.0),
+        ("<span rise='5000'>abc</span>d", 28.0, 19.0),
+        ("<span rise='5pt'>abc</span>d", 28.0, 19.0),
+        ("<span rise='-5000'>abc</span>d", 28.0, 19.0),
+        ("<span rise='5000'>abc</span>", 21.0, 16.0),
+        ("<span rise='10000'>abc</span>", 21.0, 21.0),
+        ("<sup>c</sup>", 6.0, 14.0),
+        ("<sub>c</sub>", 6.0, 12.0),
+        ("<sub>b</sub><sup>c</sup>", 11.0, 21.0),
+        ("m<sup>2</sup>s", 19.0, 17.0),
+        ("<span font_scale='superscript'>ab</span>", 12.0, 12.0),
+        ("<span baseline_shift='superscript'>abc</span>d", 28.0, 19.0),
+        (
+            "a<span baseline_shift='superscript'>abc</span>d",
+            35.0,
+            20.0,
+        ),
+        (
+            "<span bgalpha='50%' bgcolor='Dark Green'>abc</span>",
+            21.0,
+            14.0,
+        ),
+        (
+            "<span color='#f008' underline_color='#123456789'>abc</span>",
+            21.0,
+            14.0,
+        ),
+        ("<span text_transform='uppercase'>\u{df}</span>", 14.0, 14.0),
+    ] {
+        marked.text = text.to_owned();
+        let extents = fonts.measure(&marked, 1.0);
+        assert_eq!((extents.width, extents.height), (width, height), "{text}");
+        assert_eq!(fonts.take_warnings(), Vec::<String>::new(), "{text}");
+    }
+}
+
+/// Without a name of a family, bold texts are not set in another family.
+#[test]
+fn bold_texts_are_of_the_default_family() {
+    let fonts = Fonts::new();
+    let mut bold = Font::new(8.0);
+    bold.bold = true;
+    // Each glyph of it is as wide; where it is not installed, so are those that are built in.
+    let width = |text: &str| fonts.text_width(&bold, text);
+    assert_eq!(width("iiii"), width("mmmm"));
+}
+
 #[test]
 fn a_picture_that_is_too_large_is_refused() {
     let fonts = Fonts::new();

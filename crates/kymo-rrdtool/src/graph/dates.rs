@@ -1,6 +1,6 @@
 //! Dates as C's `strftime` writes them, with English names.
 
-use jiff::Zoned;
+use jiff::{Timestamp, Zoned};
 
 use crate::LocalZone;
 
@@ -51,6 +51,12 @@ pub(crate) fn universal_date(format: &str, seconds: i64, local: &LocalZone) -> S
     let mut text = String::new();
     broken.write(format, &mut text);
     text
+}
+
+/// Whether a number of seconds is a time that has a date: those of years up to 9999 have.
+pub(crate) fn is_date(seconds: f64) -> bool {
+    let [first, last] = [Timestamp::MIN, Timestamp::MAX].map(|it| it.as_second() as f64);
+    (first..=last).contains(&seconds)
 }
 
 /// Seconds that standard time is ahead of UTC about a time.
@@ -272,6 +278,22 @@ impl Broken {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_beyond_the_calendar_are_no_dates() {
+        for (seconds, is) in [
+            (0.0, true),
+            (-7e10, true),
+            (2.5e11, true),
+            (3e11, false),
+            (-1e12, false),
+            (4e63, false),
+            (f64::INFINITY, false),
+            (f64::NAN, false),
+        ] {
+            assert_eq!(is_date(seconds), is, "{seconds}");
+        }
+    }
 
     #[test]
     fn dates_are_those_of_strftime() {

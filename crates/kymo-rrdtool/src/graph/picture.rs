@@ -148,9 +148,8 @@ impl Graph {
             coordinates: coordinates.collect(),
             ..Image::default()
         };
-        let fresh = file.filter(|_| options.lazy);
-        if let Some(size) = fresh.and_then(|file| self.fresh(file, options, image.size)) {
-            image.size = size;
+        let kept = file.filter(|_| options.lazy);
+        if kept.is_some_and(|file| self.is_fresh(file, options)) {
             image.layout = Some(layout);
             return Ok(image);
         }
@@ -191,27 +190,23 @@ impl Graph {
         Ok(image)
     }
 
-    /// The size of a picture that is younger than one of its pixels is wide.
-    fn fresh(&self, file: &[u8], options: &GraphOptions, size: (i64, i64)) -> Option<(i64, i64)> {
+    /// Whether a file is a picture of the format that is younger than one of its pixels is wide.
+    fn is_fresh(&self, file: &[u8], options: &GraphOptions) -> bool {
         let file = path(file);
-        let age = std::fs::metadata(&file).ok()?.modified().ok()?;
-        let age = SystemTime::now().duration_since(age).unwrap_or_default();
+        let Ok(time) = std::fs::metadata(&file).and_then(|it| it.modified()) else {
+            return false;
+        };
+        let age = SystemTime::now().duration_since(time).unwrap_or_default();
         let pixel = (self.bounds.end - self.bounds.start) as u64 / u64::from(options.width);
         if age.as_secs() > pixel {
-            return None;
+            return false;
         }
         if options.format != ImageFormat::Png {
-            return Some(size);
+            return true;
         }
         let mut head = [0; 24];
-        std::fs::File::open(&file)
-            .ok()?
-            .read_exact(&mut head)
-            .ok()?;
-        let number =
-            |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let is_png = head.starts_with(b"\x89PNG\r\n\x1a\n") && &head[12..16] == b"IHDR";
-        is_png.then(|| (number(16).into(), number(20).into()))
+        let read = std::fs::File::open(&file).and_then(|mut it| it.read_exact(&mut head));
+        read.is_ok() && head.starts_with(b"\x89PNG\r\n\x1a\n") && &head[12..16] == b"IHDR"
     }
 
     fn table(

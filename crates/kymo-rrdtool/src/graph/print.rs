@@ -1,7 +1,7 @@
 //! What PRINT and GPRINT say.
 
 use super::compute::Known;
-use super::dates::{date, universal_date};
+use super::dates::{date, is_date, universal_date};
 use super::elements::{Form, Kind, Text};
 use super::format::{self, Symbol};
 use super::script::Script;
@@ -49,7 +49,7 @@ impl Texts {
                         Some(time) => date(format, time, zone),
                         None => format::no_date(format),
                     },
-                    Form::Timestamp(format) if value.is_finite() => {
+                    Form::Timestamp(format) if is_date(value) => {
                         universal_date(format, value as i64, zone)
                     }
                     Form::Timestamp(_) => format::number("%.0lf", value),

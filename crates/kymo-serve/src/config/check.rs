@@ -10,6 +10,7 @@ use kymo_io::reason;
 use nix::unistd::{AccessFlags, Group, access};
 
 use super::{Config, Listen};
+use crate::daemon::sockets::not_bound;
 use crate::daemon::{self, NOT_SERVED};
 use crate::instance::{check_pid_file, lock_data};
 use crate::network::{Bound, read_keys};
@@ -174,7 +175,6 @@ impl<'c> Check<'c> {
             }
             for address in &listen.addresses {
                 let problem = self.bind(address);
-                let problem = problem.map(|problem| format!("{address}: {problem}"));
                 self.add(&format!("{table}.{key}"), problem);
             }
         }
@@ -183,16 +183,19 @@ impl<'c> Check<'c> {
     /// Why nothing can listen at an address.
     fn bind(&mut self, address: &'c Address) -> Option<String> {
         if self.streams.iter().any(|(other, _)| other == address) {
-            return Some("it is specified twice".to_owned());
+            return Some(format!("{address}: it is specified twice"));
         }
         let (bound, problem) = match address {
-            Address::Unix(path) => (
-                None,
-                self.path(path, |path| UnixStream::connect(path).err()),
-            ),
+            Address::Unix(path) => {
+                let problem = self.path(path, |path| UnixStream::connect(path).err());
+                (None, problem.map(|problem| format!("{address}: {problem}")))
+            }
             Address::Tcp(host, port) => match TcpListener::bind((host.as_str(), *port)) {
                 Ok(listener) => (Some(listener), None),
-                Err(error) => (None, self.bound(&error)),
+                Err(error) => {
+                    let problem = self.bound(&error);
+                    (None, problem.map(|_| not_bound(address, &error)))
+                }
             },
         };
         self.streams.push((address.clone(), bound));

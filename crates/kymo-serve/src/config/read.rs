@@ -30,6 +30,14 @@ impl Config {
         })
     }
 
+    /// The form of messages that a file asks for, whatever else is wrong with it; `None` if it does not say.
+    pub fn log_format(path: &Path) -> Option<LogFormat> {
+        let text = std::fs::read_to_string(path).ok()?;
+        let table = DeTable::parse(&text).ok()?;
+        let log = table.get_ref().get("log")?.get_ref().get("format")?;
+        LogFormat::from_name(log.get_ref().as_str()?)
+    }
+
     /// Reads a text, and the `collectd.conf` that it may name.
     ///
     /// # Errors

@@ -18,8 +18,13 @@ impl Daemon {
             NotifyState::Reloading,
             NotifyState::monotonic_usec_now().unwrap_or(NotifyState::Status("reloading")),
         ]);
-        match configure().and_then(|config| self.take(config)) {
-            Err(problem) => (self.log)(Level::Error, &format!("{problem}; all stays as it was")),
+        let taken = configure().and_then(|config| self.take(config).map_err(|it| vec![it]));
+        match taken {
+            Err(problems) => {
+                let end = "the configuration was not applied: all stays as it was";
+                let lines = problems.iter().map(String::as_str).chain([end]);
+                lines.for_each(|line| (self.log)(Level::Error, line));
+            }
             Ok(()) => (self.log)(Level::Info, "the configuration was read again"),
         }
         self.notify(&[NotifyState::Ready]);

@@ -92,7 +92,7 @@ impl Daemon {
 }
 
 /// Why nothing can listen at an address, and what to do.
-fn not_bound(address: &Address, error: &io::Error) -> String {
+pub(crate) fn not_bound(address: &Address, error: &io::Error) -> String {
     let hint = match (address, error.kind()) {
         (Address::Unix(path), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             let directory = path.parent().unwrap_or(path).display();

@@ -15,6 +15,7 @@ use kymo_io::{most_open_files, reason};
 
 use super::{Peer, Running, Socket, Stop, Stream, stop};
 use crate::log_limiter::LogLimiter;
+use crate::per_listener::PerListener;
 use crate::store::Log;
 
 /// How long connections have for what they are doing when the daemon ends.
@@ -53,14 +54,22 @@ pub struct Connections {
     /// How many may be open.
     most: AtomicUsize,
     open: Mutex<HashMap<u64, Open>>,
+    /// The number of the next one.
+    next: AtomicU64,
+    pub(crate) listeners: PerListener<String, ConnectionCounters>,
+}
+
+/// The connections of a listener.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionCounters {
     /// How many are open, without those that have given way.
-    pub count: AtomicUsize,
+    pub(crate) open: AtomicU64,
     /// How many there have been.
-    pub accepted: AtomicU64,
+    pub(crate) accepted: AtomicU64,
     /// How many were turned away, since there were too many.
-    pub refused: AtomicU64,
+    pub(crate) refused: AtomicU64,
     /// How many have given way to others.
-    pub evicted: AtomicU64,
+    pub(crate) evicted: AtomicU64,
 }
 
 /// A connection.
@@ -70,6 +79,7 @@ struct Open {
     /// What it came by.
     socket: Weak<Socket>,
     peer: Peer,
+    counters: Arc<ConnectionCounters>,
     /// Whether it has given way.
     is_leaving: bool,
 }
@@ -113,6 +123,12 @@ impl Server {
         &self.connections
     }
 
+    /// Calls a function with the name of each socket at which it waits.
+    pub(crate) fn each_listener(&self, call: impl FnMut(String)) {
+        let posts = self.posts();
+        posts.iter().map(|post| post.socket.name()).for_each(call);
+    }
+
     fn posts(&self) -> MutexGuard<'_, Vec<Post>> {
         self.posts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -138,10 +154,22 @@ impl Server {
         let (running, stop) = stop()?;
         let (name, serve) = (self.name.clone(), Arc::clone(&self.serve));
         let (listened, connections) = (Arc::clone(socket), Arc::clone(&self.connections));
+        let counters = self.connections.listeners.of(socket.name());
         let log_limiter = Arc::clone(&self.log_limiter);
         let thread = std::thread::Builder::new().name(name.clone());
-        let thread = thread
-            .spawn(move || listen(&name, &listened, &stop, &connections, &log_limiter, &serve))?;
+        let listen = move || {
+            let limiter = &log_limiter;
+            listen(
+                &name,
+                &listened,
+                &stop,
+                &counters,
+                &connections,
+                limiter,
+                &serve,
+            );
+        };
+        let thread = thread.spawn(listen)?;
         Ok(Post {
             socket: Arc::clone(socket),
             running: Some(running),
@@ -198,6 +226,11 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The number of open ones, without those that have given way.
+    pub(crate) fn count(&self) -> u64 {
+        self.listeners.sum(|it| it.open.load(Relaxed))
+    }
+
     fn set_most(&self, most: usize) {
         // Each has two files, and there may be three servers beside the databases.
         let most = most.min(most_open_files() / 10).max(1);
@@ -224,14 +257,14 @@ impl Connections {
         &self,
         stream: &Stream,
         name: &str,
-        socket: &Socket,
+        counters: &ConnectionCounters,
         log_limiter: &LogLimiter,
     ) -> bool {
         let most = self.most.load(Relaxed);
-        if self.count.load(Relaxed) < most {
+        if self.count() < most as u64 {
             return true;
         }
-        let place = format_args!("{name} at {}", socket.name());
+        let place = format_args!("{name} at {}", stream.listener());
         match self.make_room(stream.share()) {
             Room::Evicted(peer, quiet) => {
                 log_limiter.report(format_args!(
@@ -241,7 +274,7 @@ impl Connections {
                 true
             }
             Room::None => {
-                self.refused.fetch_add(1, Relaxed);
+                counters.refused.fetch_add(1, Relaxed);
                 log_limiter.report(format_args!(
                     "{place}: connection refused: the limit of {most} connections is reached",
                 ));
@@ -284,8 +317,8 @@ impl Connections {
             true => it.stream.shutdown(Shutdown::Both),
             false => it.stream.cut(),
         }
-        self.count.fetch_sub(1, Relaxed);
-        self.evicted.fetch_add(1, Relaxed);
+        it.counters.open.fetch_sub(1, Relaxed);
+        it.counters.evicted.fetch_add(1, Relaxed);
         Room::Evicted(it.peer, quiet)
     }
 }
@@ -295,14 +328,15 @@ fn listen(
     name: &str,
     socket: &Arc<Socket>,
     stop: &Stop,
+    counters: &Arc<ConnectionCounters>,
     connections: &Arc<Connections>,
     log_limiter: &LogLimiter,
     serve: &Serve,
 ) {
     while stop.wait(socket.as_fd()).unwrap_or(false) {
         let begun = socket.accept().and_then(|stream| {
-            if connections.has_room(&stream, name, socket, log_limiter) {
-                begin(name, stream, socket, connections, serve)?;
+            if connections.has_room(&stream, name, counters, log_limiter) {
+                begin(name, stream, socket, counters, connections, serve)?;
             }
             Ok(())
         });
@@ -323,18 +357,22 @@ fn begin(
     name: &str,
     stream: Stream,
     socket: &Arc<Socket>,
+    counters: &Arc<ConnectionCounters>,
     connections: &Arc<Connections>,
     serve: &Serve,
 ) -> io::Result<()> {
-    let number = connections.accepted.fetch_add(1, Relaxed);
+    let number = connections.next.fetch_add(1, Relaxed);
+    counters.accepted.fetch_add(1, Relaxed);
     let twin = Open {
         stream: stream.try_clone()?,
         socket: Arc::downgrade(socket),
         peer: stream.share(),
+        counters: Arc::clone(counters),
         is_leaving: false,
     };
+    // Before another thread can close it.
+    counters.open.fetch_add(1, Relaxed);
     connections.open().insert(number, twin);
-    connections.count.fetch_add(1, Relaxed);
     let ended = Ended(Arc::clone(connections), number);
     let thread = std::thread::Builder::new().name(name.to_owned());
     let serve = Arc::clone(serve);
@@ -354,7 +392,7 @@ impl Drop for Ended {
             return;
         };
         if !open.is_leaving {
-            self.0.count.fetch_sub(1, Relaxed);
+            open.counters.open.fetch_sub(1, Relaxed);
         }
         open.stream.shutdown(Shutdown::Both);
     }

@@ -1,8 +1,9 @@
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::store::no_log;
+use crate::log::Level;
+use crate::store::{Log, no_log};
 
 fn echo(mut stream: Stream) {
     let mut byte = [0];
@@ -87,7 +88,10 @@ fn connections_are_served_until_the_end() {
         unreachable!()
     };
     let socket = Socket::bind(&address, &Access::mode(0o600)).unwrap();
-    let server = Server::start("echo", &[Arc::new(socket)], 2, &no_log(), echo).unwrap();
+    let messages = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&messages);
+    let log: Log = Arc::new(move |level, text| kept.lock().unwrap().push((level, text.to_owned())));
+    let server = Server::start("echo", &[Arc::new(socket)], 2, &log, echo).unwrap();
     let mut one = UnixStream::connect(path).unwrap();
     let mut other = UnixStream::connect(path).unwrap();
     let mut byte = [0];
@@ -98,7 +102,16 @@ fn connections_are_served_until_the_end() {
     // A third is turned away.
     let mut third = UnixStream::connect(path).unwrap();
     assert_eq!(third.read(&mut byte).unwrap_or(0), 0);
-    assert_eq!(server.connections().refused.load(Relaxed), 1);
+    assert_eq!(
+        server
+            .connections()
+            .listeners
+            .sum(|it| it.refused.load(Relaxed)),
+        1
+    );
+    let expected =
+        format!("echo at {address}: connection refused: the limit of 2 connections is reached");
+    assert_eq!(*messages.lock().unwrap(), [(Level::Warning, expected)]);
     server.stop();
     assert_eq!(one.read(&mut byte).unwrap(), 0);
     assert!(UnixStream::connect(path).is_err());
@@ -131,9 +144,9 @@ fn silent_connections_give_way() {
     speaks.write_all(b"z").unwrap();
     speaks.read_exact(&mut byte).unwrap();
     let connections = server.connections();
-    assert_eq!(connections.refused.load(Relaxed), 0);
-    assert_eq!(connections.evicted.load(Relaxed), 1);
-    assert_eq!(connections.count.load(Relaxed), 3);
+    assert_eq!(connections.listeners.sum(|it| it.refused.load(Relaxed)), 0);
+    assert_eq!(connections.listeners.sum(|it| it.evicted.load(Relaxed)), 1);
+    assert_eq!(connections.count(), 3);
     drop(silent);
     server.stop();
 }
@@ -162,6 +175,6 @@ fn sockets_come_and_go() {
     other.read_exact(&mut [0]).unwrap();
     let mut third = UnixStream::connect(&paths[1]).unwrap();
     assert_eq!(third.read(&mut [0]).unwrap_or(0), 0, "only one at a time");
-    assert_eq!(server.connections().count.load(Relaxed), 1);
+    assert_eq!(server.connections().count(), 1);
     server.stop();
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
 
 use kymo_collectd::network::Problem;
 
 use crate::metrics::Page;
+use crate::per_listener::PerListener;
 use crate::sync::lock;
 
 /// What was received at an address.
@@ -40,21 +40,7 @@ impl Counters {
     }
 }
 
-/// The counters of all addresses. Those where nothing more is received stay, so that no sum shrinks.
-#[derive(Debug, Default)]
-pub(super) struct ListenerCounters(Mutex<BTreeMap<SocketAddr, Arc<Counters>>>);
-
-impl ListenerCounters {
-    /// Those of an address.
-    pub(super) fn of(&self, address: SocketAddr) -> Arc<Counters> {
-        Arc::clone(lock(&self.0).entry(address).or_default())
-    }
-
-    /// The sum of what `count` reads.
-    pub(super) fn sum(&self, count: impl Fn(&Counters) -> u64) -> u64 {
-        lock(&self.0).values().map(|it| count(it)).sum()
-    }
-
+impl PerListener<SocketAddr, Counters> {
     /// Adds them to a page.
     pub(super) fn metrics(&self, page: &mut Page) {
         type Field = fn(&Counters) -> &AtomicU64;
@@ -79,19 +65,14 @@ impl ListenerCounters {
                 |it| &it.repeated,
             ),
         ];
-        let all = lock(&self.0);
-        let listener = |address: &SocketAddr| ("listener", address.to_string());
-        for (name, help, counter) in fields {
-            let values: Vec<_> = all
-                .iter()
-                .map(|(address, it)| (vec![listener(address)], counter(it).load(Relaxed)))
-                .collect();
-            page.labelled(&format!("datagrams_{name}"), help, &values);
+        for (name, help, value) in fields {
+            self.counter(page, &format!("datagrams_{name}"), help, value);
         }
         let mut faults = Vec::new();
-        for (address, counters) in all.iter() {
+        for (labels, counters) in self.all() {
             for (fault, count) in lock(&counters.faults).iter() {
-                let labels = vec![listener(address), ("fault", (*fault).to_owned())];
+                let mut labels = labels.clone();
+                labels.push(("fault", (*fault).to_owned()));
                 faults.push((labels, *count));
             }
         }

@@ -23,9 +23,9 @@ use kymo_time::CdTime;
 use crate::ingest::Ingest;
 use crate::log_limiter::LogLimiter;
 use crate::metrics::Page;
+use crate::per_listener::PerListener;
 use crate::store::Log;
 pub use counters::Counters;
-use counters::ListenerCounters;
 use listener::Listener;
 pub(crate) use listener::read_keys;
 use replay::REMEMBERED;
@@ -106,7 +106,7 @@ pub struct Receiver {
 /// What all threads share, which stays whatever the options say.
 #[derive(Debug)]
 struct Shared {
-    counters: ListenerCounters,
+    counters: PerListener<SocketAddr, Counters>,
     /// For losses.
     log_limiter: LogLimiter,
     repeats: RwLock<Option<Mutex<Repeats>>>,
@@ -157,7 +157,7 @@ impl Receiver {
         let handed = handed.into_iter().map(|it| Bound::handed(it).map(Arc::new));
         let receiver = Self {
             shared: Arc::new(Shared {
-                counters: ListenerCounters::default(),
+                counters: PerListener::default(),
                 log_limiter: LogLimiter::new(Arc::clone(log)),
                 repeats: RwLock::default(),
                 replay: Mutex::new(ReplayWindow::new(CdTime::ZERO, REMEMBERED)),

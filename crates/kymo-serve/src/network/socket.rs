@@ -226,3 +226,31 @@ fn address_of(interface: Option<&str>) -> io::Result<Ipv4Addr> {
         io::Error::new(io::ErrorKind::NotFound, problem)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel reports what it had no room for with the next datagram that it keeps.
+    #[test]
+    fn what_the_kernel_drops_is_counted() {
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        let bound = Bound::new(loopback, None, &[]).unwrap();
+        setsockopt(&bound.socket, sockopt::RcvBuf, &4096).unwrap();
+        let to = bound.socket.local_addr().unwrap();
+        let sender = UdpSocket::bind(loopback).unwrap();
+        for _ in 0..100 {
+            sender.send_to(&[0; 1000], to).unwrap();
+        }
+        let (dropped, mut received) = (AtomicU64::new(0), 0);
+        let mut control = nix::cmsg_space!(u32);
+        let mut receive = || bound.receive(&mut [0; 2000], &mut control, &dropped);
+        while receive().is_ok() {
+            received += 1;
+        }
+        assert!((1..100).contains(&received), "{received}");
+        sender.send_to(&[0], to).unwrap();
+        receive().unwrap();
+        assert_eq!(dropped.load(Relaxed), 100 - received);
+    }
+}

@@ -374,7 +374,7 @@ impl<S: io::Read + io::Write> Client<'_, S> {
     }
 
     fn flush(&mut self, path: &[u8]) -> io::Result<()> {
-        self.shared.flushes.fetch_add(1, Relaxed);
+        self.counters.flushes.fetch_add(1, Relaxed);
         let store = &self.shared.store;
         let shown = String::from_utf8_lossy(path);
         let Some(database) = store.known(path) else {
@@ -406,10 +406,11 @@ impl<S: io::Read + io::Write> Client<'_, S> {
             (journal.bytes.load(Relaxed), journal.rotations.load(Relaxed))
         });
         let count = store.count() as u64;
+        let asked = &self.shared.counters;
         let facts = [
             ("QueueLength", store.queue().len() as u64),
-            ("UpdatesReceived", self.shared.updates.load(Relaxed)),
-            ("FlushesReceived", self.shared.flushes.load(Relaxed)),
+            ("UpdatesReceived", asked.sum(|it| it.updates.load(Relaxed))),
+            ("FlushesReceived", asked.sum(|it| it.flushes.load(Relaxed))),
             ("UpdatesWritten", counters.successful_writes()),
             ("DataSetsWritten", counters.written.load(Relaxed)),
             ("TreeNodesNumber", count),

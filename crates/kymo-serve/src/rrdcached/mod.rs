@@ -29,6 +29,7 @@ use crate::daemon;
 use crate::lines::{Lines, ReadLine};
 use crate::listen::{Server, Socket, Stream};
 use crate::metrics::Page;
+use crate::per_listener::PerListener;
 use crate::store::{Group, Store};
 use crate::sync::lock;
 use commands::Command;
@@ -55,12 +56,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub struct Rrdcached {
     store: Arc<Store>,
-    /// Commands to update a database.
-    pub updates: AtomicU64,
-    /// Commands to write a database.
-    pub flushes: AtomicU64,
-    /// All commands.
-    pub commands: AtomicU64,
+    counters: PerListener<String, Counters>,
     /// Bytes of long answers that clients have not read yet.
     answers: AtomicUsize,
     limits: Mutex<ClientLimits>,
@@ -70,14 +66,25 @@ pub struct Rrdcached {
     creates: Mutex<()>,
 }
 
+/// What was asked at a listener.
+#[derive(Debug, Default)]
+struct Counters {
+    /// All commands.
+    commands: AtomicU64,
+    /// Those that were refused.
+    errors: AtomicU64,
+    /// Commands to update a database.
+    updates: AtomicU64,
+    /// Commands to write a database.
+    flushes: AtomicU64,
+}
+
 impl Rrdcached {
     /// Gives clients a store.
     pub fn new(store: Arc<Store>) -> Self {
         Self {
             store,
-            updates: AtomicU64::new(0),
-            flushes: AtomicU64::new(0),
-            commands: AtomicU64::new(0),
+            counters: PerListener::default(),
             answers: AtomicUsize::new(0),
             limits: Mutex::default(),
             generation: AtomicU64::new(0),
@@ -104,20 +111,19 @@ impl Rrdcached {
         {
             return;
         }
-        let mut client = Client::new(self, stream);
-        client.listener = Some(listener);
+        let mut client = Client::new(self, stream, listener);
         client.learn_limits();
         // A client that has disconnected does not need an error.
         let _ = client.serve();
     }
 
-    /// The same, of anything that lines come from and answers go to.
+    /// The same, of anything that lines come from and answers go to: it counts as a listener without a name.
     ///
     /// # Errors
     ///
     /// Those of reading and writing.
     pub fn answer(&self, stream: impl io::Read + Write) -> io::Result<()> {
-        Client::new(self, stream).serve()
+        Client::new(self, stream, String::new()).serve()
     }
 }
 
@@ -178,11 +184,24 @@ impl Source {
 
 impl daemon::Source for Source {
     fn metrics(&self, page: &mut Page) {
-        page.counter(
-            "rrdcached_commands_total",
-            "Commands of rrdcached's protocol.",
-            self.shared.commands.load(Relaxed),
-        );
+        type Field = fn(&Counters) -> &AtomicU64;
+        let counters = &self.shared.counters;
+        self.server.each_listener(|listener| {
+            counters.of(listener);
+        });
+        let fields: [(&str, &str, Field); 4] = [
+            ("commands", "Commands of rrdcached's protocol.", |it| {
+                &it.commands
+            }),
+            ("errors", "Commands answered with an error.", |it| {
+                &it.errors
+            }),
+            ("updates", "Commands UPDATE.", |it| &it.updates),
+            ("flushes", "Commands FLUSH.", |it| &it.flushes),
+        ];
+        for (name, help, value) in fields {
+            counters.counter(page, &format!("rrdcached_{name}_total"), help, value);
+        }
         page.connections("rrdcached", self.server.connections());
     }
 
@@ -212,8 +231,9 @@ struct Client<'a, S> {
     allowed: CommandSet,
     /// The limits by which it is so.
     generation: u64,
-    /// Where it came, if that was a socket.
-    listener: Option<String>,
+    /// Where it came; empty if that was not a socket.
+    listener: String,
+    counters: Arc<Counters>,
 }
 
 /// What was asked and is not yet counted among what all clients ask.
@@ -221,6 +241,7 @@ struct Client<'a, S> {
 struct Asked {
     commands: u64,
     updates: u64,
+    errors: u64,
 }
 
 /// What says that the journal has something.
@@ -253,8 +274,10 @@ enum Goes {
 }
 
 impl<'a, S: io::Read + Write> Client<'a, S> {
-    fn new(shared: &'a Rrdcached, stream: S) -> Self {
+    fn new(shared: &'a Rrdcached, stream: S, listener: String) -> Self {
         Self {
+            counters: shared.counters.of(listener.clone()),
+            listener,
             shared,
             stream,
             out: Vec::new(),
@@ -267,7 +290,6 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
             latest: None,
             allowed: CommandSet::ALL,
             generation: 0,
-            listener: None,
         }
     }
 
@@ -276,8 +298,7 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
         let shared = self.shared;
         let limits = lock(&shared.limits);
         self.generation = shared.generation.load(Relaxed);
-        let listener = self.listener.as_ref();
-        let allowed = listener.and_then(|it| limits.commands.get(it));
+        let allowed = limits.commands.get(&self.listener);
         self.allowed = allowed.copied().unwrap_or(CommandSet::ALL);
     }
 
@@ -312,8 +333,8 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
 
     /// Sees that the journal has what is acknowledged, and sends the answers.
     fn settle(&mut self) -> io::Result<()> {
-        self.count_asked();
         self.commit();
+        self.count_asked();
         self.stream.write_all(&self.out)?;
         self.out.clear();
         // Long answers are rare, and connections many.
@@ -353,6 +374,7 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
             return;
         };
         let reason = not_in_journal(&error);
+        self.asked.errors += acknowledged.len() as u64;
         let mut out = Vec::new();
         let mut end = 0;
         for acknowledged in acknowledged {
@@ -376,8 +398,9 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
     /// Counts what was asked.
     fn count_asked(&mut self) {
         let asked = std::mem::take(&mut self.asked);
-        self.shared.commands.fetch_add(asked.commands, Relaxed);
-        self.shared.updates.fetch_add(asked.updates, Relaxed);
+        self.counters.commands.fetch_add(asked.commands, Relaxed);
+        self.counters.updates.fetch_add(asked.updates, Relaxed);
+        self.counters.errors.fetch_add(asked.errors, Relaxed);
     }
 
     /// Counts a line of a batch.
@@ -410,6 +433,7 @@ impl<'a, S: io::Read + Write> Client<'a, S> {
 
     /// Answers what is wrong.
     fn refuse(&mut self, text: impl Display) {
+        self.asked.errors += 1;
         match &mut self.batch {
             Some(batch) => batch.add(batch.lines, text),
             None => {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Cursor, Read, Write};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::{Client, CommandSet, Rrdcached};
@@ -68,7 +69,7 @@ impl Daemon {
             sent: Cursor::new(format!("{lines}\n").into_bytes()),
             answered: Vec::new(),
         };
-        let mut client = Client::new(&self.shared, talk);
+        let mut client = Client::new(&self.shared, talk, String::new());
         client.serve().unwrap();
         let text = String::from_utf8_lossy(&client.stream.answered).into_owned();
         let base = self.shared.store.options().base.display().to_string();
@@ -448,6 +449,64 @@ fn databases_are_those_of_their_words() {
     );
 }
 
+/// A few words of clients that read nothing do not fill the memory.
+#[test]
+fn what_a_client_asks_for_is_bounded() {
+    let daemon = Daemon::new();
+    let huge = CREATE.replace("RRA:MAX:0.5:2:5", "RRA:MAX:0.5:2:16777217");
+    let answer = daemon.ask(&huge);
+    assert!(answer.starts_with("-1 RRD Error: "), "{answer}");
+    assert!(
+        answer.contains(" values are more than the 33554432 "),
+        "{answer}"
+    );
+    daemon.expect(&[("LIST /", "0 RRDs"), (CREATE, "0 RRD created OK")]);
+    let updates: Vec<_> = (1..10_000)
+        .map(|second| format!("{}:1:2", 1_000_000_000 + second))
+        .collect();
+    for some in updates.chunks(1000) {
+        let taken = format!("0 errors, enqueued {} value(s).\n", some.len());
+        assert_eq!(
+            daemon.ask(&format!("UPDATE a.rrd {}", some.join(" "))),
+            taken
+        );
+    }
+    let pending = |daemon: &Daemon| daemon.ask("PENDING a.rrd");
+    assert!(pending(&daemon).starts_with("9999 updates pending\n"));
+    // As if others had not read theirs.
+    let answers = &daemon.shared.answers;
+    answers.fetch_add(super::MOST_ANSWERS, Relaxed);
+    let refused = "-1 too many long answers wait to be read by clients; try again later\n";
+    assert_eq!(pending(&daemon), refused);
+    answers.fetch_sub(super::MOST_ANSWERS, Relaxed);
+    assert!(pending(&daemon).starts_with("9999 updates pending\n"));
+    assert_eq!(answers.load(Relaxed), 0);
+}
+
+/// Updates are counted by command and by value, as rrdcached does.
+#[test]
+fn statistics_are_those_of_rrdcached() {
+    let daemon = Daemon::new();
+    daemon.ask(CREATE);
+    daemon.ask("UPDATE a.rrd 1000000010:1:2 1000000020:1:2\nUPDATE a.rrd 1000000030:1:2\nUPDATE a.rrd 5:1:2");
+    daemon.ask("FLUSH a.rrd\nFLUSH none.rrd");
+    let answer = daemon.ask("STATS");
+    for line in [
+        "UpdatesReceived: 3",
+        "FlushesReceived: 2",
+        "UpdatesWritten: 1",
+        "DataSetsWritten: 3",
+        "TreeNodesNumber: 1",
+    ] {
+        assert!(
+            answer.lines().any(|found| found == line),
+            "{line}\n{answer}"
+        );
+    }
+    let errors = daemon.shared.counters.sum(|it| it.errors.load(Relaxed));
+    assert_eq!(errors, 2);
+}
+
 /// What cannot be written to the journal is not acknowledged, and only that is reported.
 #[test]
 fn a_journal_that_is_full() {
@@ -468,6 +527,9 @@ fn a_journal_that_is_full() {
          2 errors\n2 Unknown command: FOO\n1 {problem}\n0 PONG\n"
     );
     assert_eq!(daemon.ask(lines), expected);
+    // That of the creation among them.
+    let errors = daemon.shared.counters.sum(|it| it.errors.load(Relaxed));
+    assert_eq!(errors, 6);
 }
 
 #[test]
@@ -515,7 +577,7 @@ fn sockets_allow_some_commands_only() {
             sent: Cursor::new(text.as_bytes().to_vec()),
             answered: Vec::new(),
         };
-        let mut client = Client::new(&daemon.shared, &mut talk);
+        let mut client = Client::new(&daemon.shared, &mut talk, String::new());
         client.allowed = commands
             .iter()
             .filter_map(|name| CommandSet::from_name(name))

@@ -1,16 +1,14 @@
 //! What has come at each listener, and what was not taken of it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
 
 use kymo_metrics::Problem;
 
 use super::Protocol;
-use crate::metrics::Page;
-use crate::sync::lock;
+use crate::metrics::{Labels, Page};
+use crate::per_listener::{ListenerKey, PerListener};
 
 /// Why a sample is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,66 +159,48 @@ impl Counters {
     }
 }
 
-/// The counters of all listeners, by protocol and address.
-#[derive(Debug, Default)]
-pub(super) struct AllCounters(Mutex<BTreeMap<(Protocol, String), Arc<Counters>>>);
-
-impl AllCounters {
-    /// Those of a listener.
-    pub(super) fn of(&self, protocol: Protocol, listener: &str) -> Arc<Counters> {
-        let mut all = lock(&self.0);
-        Arc::clone(all.entry((protocol, listener.to_owned())).or_default())
+impl ListenerKey for (Protocol, String) {
+    fn labels(&self) -> Labels {
+        let (protocol, listener) = self;
+        vec![
+            ("protocol", protocol.name().to_owned()),
+            ("listener", listener.clone()),
+        ]
     }
+}
 
+impl PerListener<(Protocol, String), Counters> {
     /// Adds them to a page.
     pub(super) fn metrics(&self, page: &mut Page) {
-        let all = lock(&self.0);
-        let each = |counter: fn(&Counters) -> &AtomicU64| -> Vec<_> {
-            all.iter()
-                .map(|((protocol, listener), counters)| {
-                    let labels = vec![
-                        ("protocol", protocol.name().to_owned()),
-                        ("listener", listener.clone()),
-                    ];
-                    (labels, counter(counters).load(Relaxed))
-                })
-                .collect()
-        };
-        page.labelled(
-            "taken_samples_total",
-            "Samples taken.",
-            &each(|it| &it.samples),
-        );
-        page.labelled(
-            "taken_bytes_total",
-            "Bytes received.",
-            &each(|it| &it.bytes),
-        );
-        page.labelled(
-            "taken_requests_total",
-            "Requests or datagrams received.",
-            &each(|it| &it.requests),
-        );
-        page.labelled(
-            "taken_kernel_dropped_total",
-            "Datagrams lost: no room in the kernel.",
-            &each(|it| &it.kernel_dropped),
-        );
+        type Field = fn(&Counters) -> &AtomicU64;
+        let fields: [(&str, &str, Field); 4] = [
+            ("samples", "Samples taken.", |it| &it.samples),
+            ("bytes", "Bytes received.", |it| &it.bytes),
+            ("requests", "Requests or datagrams received.", |it| {
+                &it.requests
+            }),
+            (
+                "kernel_dropped",
+                "Datagrams lost: no room in the kernel.",
+                |it| &it.kernel_dropped,
+            ),
+        ];
+        for (name, help, value) in fields {
+            self.counter(page, &format!("taken_{name}_total"), help, value);
+        }
         let (mut rejected, mut faults) = (Vec::new(), Vec::new());
-        for ((protocol, listener), counters) in all.iter() {
-            let labels = |name: &'static str, value: &str| {
-                vec![
-                    ("protocol", protocol.name().to_owned()),
-                    ("listener", listener.clone()),
-                    (name, value.to_owned()),
-                ]
+        for (labels, counters) in self.all() {
+            let with = |name: &'static str, value: &str| {
+                let mut labels = labels.clone();
+                labels.push((name, value.to_owned()));
+                labels
             };
             for reason in Rejected::ALL {
                 let count = counters.rejected[reason as usize].load(Relaxed);
-                rejected.push((labels("reason", reason.name()), count));
+                rejected.push((with("reason", reason.name()), count));
             }
             for (name, count) in FAULTS.iter().zip(&counters.faults) {
-                faults.push((labels("fault", name), count.load(Relaxed)));
+                faults.push((with("fault", name), count.load(Relaxed)));
             }
         }
         rejected.retain(|(_, count)| *count > 0);

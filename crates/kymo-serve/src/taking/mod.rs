@@ -38,9 +38,10 @@ use crate::expire::ExpiredPaths;
 use crate::listen::{Server, Socket, Stream};
 use crate::log_limiter::LogLimiter;
 use crate::metrics::{MOST_SENDERS, Page};
+use crate::per_listener::PerListener;
 use crate::store::{Level, Log, LogOf, Store};
 use crate::sync::{lock, wait_until};
-use counters::AllCounters;
+use counters::Counters;
 use datagrams::{Receiver, Receiving, Take};
 use lines::Piece;
 pub use options::{Endpoint, LineListen, Options, Protocol};
@@ -56,7 +57,7 @@ const FORGET_PERIOD: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Shared {
     table: Table,
-    counters: AllCounters,
+    counters: PerListener<(Protocol, String), Counters>,
     /// Bytes of names that sessions remember.
     remembered: AtomicUsize,
     latest: Mutex<Arc<Options>>,
@@ -139,7 +140,7 @@ impl Taking {
         let reported = |error: io::Error| reason(&error);
         let shared = Arc::new(Shared {
             table: Table::new(store, log),
-            counters: AllCounters::default(),
+            counters: PerListener::default(),
             remembered: AtomicUsize::new(0),
             latest: Mutex::new(Arc::new(options.clone())),
             generation: AtomicUsize::new(0),
@@ -294,7 +295,7 @@ impl Taking {
         }
         for (protocol, receiver) in plan.receivers {
             let listener = receiver.endpoint.to_string();
-            let counters = self.shared.counters.of(protocol, &listener);
+            let counters = self.shared.counters.of((protocol, listener.clone()));
             let session = Session::new(&self.shared, protocol, &listener, None);
             let take = Datagrams {
                 protocol,

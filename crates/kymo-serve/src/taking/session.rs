@@ -111,7 +111,7 @@ impl Session {
     ) -> Self {
         let (options, generation) = shared.options();
         Self {
-            counters: shared.counters.of(protocol, listener),
+            counters: shared.counters.of((protocol, listener.to_owned())),
             shared: Arc::clone(shared),
             options,
             generation,

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use kymo_io::net::Address;
 use kymo_rrd::Source;
 use kymo_serve::listen::{Access, Server, Socket};
-use kymo_serve::plain::{self, Counters};
+use kymo_serve::plain::{self, AllCounters};
 use kymo_serve::store::{Group, Readings, Update};
 use serde_json::Value as Json;
 
@@ -22,7 +22,7 @@ const TYPES: &str = "gauge value:GAUGE:U:U\nderive value:DERIVE:U:U\ncounter val
 
 struct Client {
     server: Server,
-    counters: Arc<Counters>,
+    counters: Arc<AllCounters>,
     reader: BufReader<UnixStream>,
 }
 
@@ -30,7 +30,7 @@ impl Client {
     fn new(daemon: &Daemon) -> Self {
         let path = daemon.path("socket");
         let socket = Socket::bind(&Address::Unix(path.clone()), &Access::mode(0o700)).unwrap();
-        let counters = Arc::<Counters>::default();
+        let counters = Arc::<AllCounters>::default();
         let server = plain::serve(&[Arc::new(socket)], 10, &daemon.ingest, &counters).unwrap();
         let reader = BufReader::new(UnixStream::connect(path).unwrap());
         Self {
@@ -152,7 +152,7 @@ fn replies_are_collectds_but_where_the_documentation_says_why_not() {
     }
     assert_eq!(count, 115);
     assert!(wrong.is_empty(), "other replies:\n{wrong}");
-    assert_eq!(client.counters.commands.load(Relaxed), 115 + 7);
+    assert_eq!(client.counters.sum(|it| it.commands.load(Relaxed)), 115 + 7);
     client.server.stop();
     daemon.close();
 }

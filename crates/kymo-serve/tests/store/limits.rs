@@ -107,6 +107,73 @@ fn a_forgotten_suspension_ends_by_time() {
     store.close();
 }
 
+/// What has no room is refused, counted and reported.
+#[test]
+fn full_memory_is_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, log) = open_with_log(Options {
+        most_pending: 0,
+        ..options(directory.path())
+    });
+    store.create(&store.path(b"a.rrd"), &definition()).unwrap();
+    let refused = give(&store, "a.rrd", &format!("{}:1", START + 1));
+    assert_eq!(refused, Err(Refused::Full));
+    assert_eq!(store.counters.dropped.load(Relaxed), 1);
+    let reported = log.lock().unwrap().last().unwrap().clone();
+    let expected = "a.rrd: update refused: the updates in memory have reached the limit of 0 bytes";
+    assert!(reported.ends_with(expected), "{reported}");
+    store.close();
+}
+
+/// Databases that are there need the rest of the disk.
+#[test]
+fn nothing_is_created_on_a_disk_that_is_nearly_full() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = Store::open(options(directory.path())).unwrap();
+    first.create(&first.path(b"a.rrd"), &definition()).unwrap();
+    first.close();
+    drop(first);
+    let store = Store::open(Options {
+        least_free: u64::MAX,
+        ..options(directory.path())
+    });
+    let store = store.unwrap();
+    let error = store.create(&store.path(b"b/b.rrd"), &definition());
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+    let message = error.to_string();
+    let directory = directory.path().join("data/b");
+    let place = format!("the disk of `{}` has ", directory.display());
+    assert!(message.starts_with(&place), "{message}");
+    assert!(message.contains("`write.least-free-mib`"), "{message}");
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
+    give(&store, "a.rrd", &format!("{}:1", START + 1)).unwrap();
+    store.close();
+    assert_eq!(last(&store, "a.rrd").0, Time::from_seconds(START + 1));
+}
+
+/// Each start reports them.
+#[test]
+fn damaged_files_are_reported_until_they_are_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("journal");
+    std::fs::create_dir(&journal).unwrap();
+    let damaged = journal.join("kymo.journal.000000000001.damaged");
+    std::fs::write(&damaged, "x").unwrap();
+    for count in [1, 1, 0] {
+        if count == 0 {
+            std::fs::remove_file(&damaged).unwrap();
+        }
+        let (store, log) = open_with_log(options(directory.path()));
+        assert_eq!(store.journal().unwrap().damaged(), count);
+        let report = format!("`{}` has {count} damaged files", journal.display());
+        let log = log.lock().unwrap().clone();
+        let is_reported = log.iter().any(|line| line.starts_with(&report));
+        assert_eq!(is_reported, count > 0, "{log:?}");
+        store.close();
+    }
+}
+
 /// A client that suspends one database and goes away does not affect other databases.
 #[test]
 fn a_suspended_database_has_a_share_of_the_memory() {

@@ -472,7 +472,12 @@ impl State {
                 return face;
             }
         }
-        let others = substitutes(names.clone()).iter().chain([&BUILT_IN_FAMILY]);
+        // The default font is the built-in family.
+        let others = match names.clone().next() {
+            Some(_) => substitutes(names.clone()),
+            None => &[],
+        };
+        let others = others.iter().chain([&BUILT_IN_FAMILY]);
         for other in others {
             if let Some(face) = self.named(other, bold, italic, warnings) {
                 if let Some(first) = names.clone().next() {

@@ -242,8 +242,9 @@ impl Canvas {
                                 self.glyph(&mask, glyph.origin, colour);
                             }
                         }
-                        for path in &run.lines {
-                            self.paint(Polygons::of_path(path, 1.0), &Shade::Solid(colour), smooth);
+                        for (path, colour) in &run.lines {
+                            let shade = Shade::Solid(pixel(*colour));
+                            self.paint(Polygons::of_path(path, 1.0), &shade, smooth);
                         }
                     }
                 }
