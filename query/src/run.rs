@@ -134,6 +134,14 @@ impl Engine {
         }
     }
 
+    /// What could not be read since it was asked the last time: a scheduler says so itself.
+    fn unreadable(&self) -> Option<String> {
+        match self {
+            Self::Local(session) => session.source.damage.take_unreadable(),
+            Self::Cluster(_) => None,
+        }
+    }
+
     /// The damage that was met since it was asked the last time.
     fn damage(&self) -> Vec<String> {
         match self {
@@ -210,6 +218,9 @@ impl Runner<'_> {
             self.terminal.error(damage);
             outcome = Outcome::Damage;
         }
+        if self.terminal.report_truncated() {
+            outcome = Outcome::Damage;
+        }
         match result {
             Ok(()) => outcome,
             Err((error, _)) if is_closed(&error) => Outcome::Good,
@@ -250,7 +261,11 @@ impl Runner<'_> {
             };
             let result = match next {
                 Some(batch) => batch.and_then(|batch| output.write(&batch)),
-                None => break,
+                None => match self.engine.unreadable() {
+                    // Rows may be missing.
+                    Some(reason) => Err(DataFusionError::Execution(reason)),
+                    None => break,
+                },
             };
             if let Err(error) = result {
                 let is_begun = output.is_begun && self.output.is_none();

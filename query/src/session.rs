@@ -11,7 +11,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::prelude::{ParquetReadOptions, SQLOptions, SessionConfig, SessionContext};
+use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
 use kymo_io::{Entry, EntryKind, RemoteTree};
 
@@ -24,7 +24,7 @@ use crate::samples::other_tables;
 use crate::scan::{Events, ScanSettings};
 use crate::source::{EventTable, Source};
 use crate::streamed::Made;
-use crate::{functions, intervals, macros, views};
+use crate::{files, functions, intervals, macros, views};
 
 /// The table with the events of all classes.
 const EVENTS: &str = "events";
@@ -193,8 +193,7 @@ impl Session {
         let mut of_files = Vec::new();
         for path in parquet {
             for table in parquet_tables(path)? {
-                let options = ParquetReadOptions::default();
-                let frame = self.context.read_parquet(table.locations, options).await?;
+                let frame = files::read(&self.context, table.locations).await?;
                 let name = match table.is_class {
                     true => {
                         of_files.push((table.name.clone(), frame.clone()));

@@ -310,7 +310,16 @@ impl Scheduler {
         let metrics = &self.pool.metrics;
         add(&metrics.queries, 1);
         add(&metrics.query_micros, (seconds * 1e6) as u64);
-        let damage = opened.session.source.damage.take();
+        let damage = &opened.session.source.damage;
+        if let (Some(reason), true) = (damage.take_unreadable(), result.is_ok()) {
+            // Rows may be missing.
+            result = Err(End::Failed(DataFusionError::Execution(reason)));
+        }
+        // Of what this process reads itself.
+        for path in kymo_io::take_truncated() {
+            damage.met(super::truncated(&path));
+        }
+        let damage = damage.take();
         let seconds = format!("{seconds:.3}");
         match result {
             Ok(()) => {
