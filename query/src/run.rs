@@ -13,7 +13,7 @@ use kymo_command::terminal::{Failure, Outcome, Terminal};
 
 use crate::args::{Parameter, Query, secret};
 use crate::cluster::client::Client;
-use crate::errors::{Reported, is_out_of_order, render};
+use crate::errors::{Reported, render};
 use crate::output::{Format, Output, is_closed};
 use crate::prompt::{Entry, Prompt, quoted};
 use crate::session::{Session, Settings, runtime};
@@ -204,15 +204,15 @@ impl Runner<'_> {
     }
 
     async fn statement(&self, statement: (usize, Statement), sql: &str) -> Outcome {
-        let result = self.rows(statement.clone(), sql).await;
-        let result = match (result, &self.engine) {
-            (Err((error, false)), Engine::Local(session)) if is_out_of_order(&error) => {
-                // Planned again, with sorting.
-                session.set_unordered();
-                self.rows(statement, sql).await
+        let mut result = self.rows(statement.clone(), sql).await;
+        if let Engine::Local(session) = &self.engine {
+            while let Err((error, false)) = &result
+                && session.plan_otherwise(error)
+            {
+                result = self.rows(statement.clone(), sql).await;
             }
-            (result, _) => result,
-        };
+            session.plan_as_usual();
+        }
         let mut outcome = Outcome::Good;
         for damage in self.engine.damage() {
             self.terminal.error(damage);

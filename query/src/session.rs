@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::{ParamValues, Result, TableReference};
+use datafusion::common::{DataFusionError, ParamValues, Result, TableReference};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryLimit};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
@@ -17,6 +17,7 @@ use kymo_io::{Entry, EntryKind, RemoteTree};
 
 use crate::args::Parameter;
 use crate::cluster::{Remote, ShareWork};
+use crate::errors::{is_out_of_memory, is_out_of_order};
 use crate::facts::fact_tables;
 use crate::model::model_tables;
 use crate::objects::{self, Stores};
@@ -54,11 +55,17 @@ pub(crate) fn runtime(memory: usize) -> Result<Arc<RuntimeEnv>> {
 }
 
 /// How plans are made and run, here and by workers.
-pub(crate) fn session_config(threads: usize) -> SessionConfig {
+pub(crate) fn session_config(threads: usize, runtime: &RuntimeEnv) -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
         .with_information_schema(true)
         .with_default_catalog_and_schema("kymo", "main");
+    // What sorts keep for merging what they have written: with little memory, the usual part would be all of it.
+    if let MemoryLimit::Finite(limit) = runtime.memory_pool.memory_limit() {
+        let part = limit / (32 * threads.max(1));
+        config.options_mut().execution.sort_spill_reservation_bytes =
+            part.clamp(64 << 10, 10 << 20);
+    }
     config.options_mut().sql_parser.collect_spans = true;
     config.options_mut().sql_parser.map_string_types_to_utf8view = false;
     config
@@ -89,7 +96,7 @@ impl Session {
         parquet: &[PathBuf],
         settings: &Settings,
     ) -> Result<Self> {
-        let mut config = session_config(settings.threads);
+        let mut config = session_config(settings.threads, &settings.runtime);
         if settings.remote.is_some() {
             let optimizer = &mut config.options_mut().optimizer;
             // What one part of a plan finds out while it runs does not reach others in other processes.
@@ -260,9 +267,26 @@ impl Session {
         }
     }
 
-    /// Forgets that rows are in order of time: those of a stream are not.
-    pub(crate) fn set_unordered(&self) {
-        self.scans.is_ordered.store(false, Ordering::Relaxed);
+    /// Whether a statement that failed without a row may be answered with another plan, which it gets then: with sorting if
+    /// rows are not in order of time, and with joins whose rows can go to temporary files if memory is exhausted.
+    pub(crate) fn plan_otherwise(&self, error: &DataFusionError) -> bool {
+        if is_out_of_order(error) {
+            return self.scans.is_ordered.swap(false, Ordering::Relaxed);
+        }
+        is_out_of_memory(error) && self.prefer_hash_joins(false)
+    }
+
+    /// Lets the next statement have usual plans.
+    pub(crate) fn plan_as_usual(&self) {
+        self.prefer_hash_joins(true);
+    }
+
+    /// Whether hash joins were preferred before.
+    fn prefer_hash_joins(&self, is_preferred: bool) -> bool {
+        let state = self.context.state_ref();
+        let mut state = state.write();
+        let optimizer = &mut state.config_mut().options_mut().optimizer;
+        std::mem::replace(&mut optimizer.prefer_hash_join, is_preferred)
     }
 
     /// The names of tables and functions, and of the columns of tables.

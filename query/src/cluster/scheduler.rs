@@ -23,7 +23,7 @@ use super::remote::Remote;
 use super::wire::{CHUNK, Connection, Message, Role, Secret, accept};
 use super::{fingerprint, metrics};
 use crate::args::{self, Parameter};
-use crate::errors::{is_out_of_order, render};
+use crate::errors::render;
 use crate::opening::Opening;
 use crate::run::is_of_execution;
 use crate::session::{Session, Settings, runtime};
@@ -298,14 +298,13 @@ impl Scheduler {
         );
         let mut rows = Sent::default();
         let mut result = self.answer(opened, query, connection, &mut rows).await;
-        if let Err(End::Failed(error)) = &result
+        while let Err(End::Failed(error)) = &result
             && rows.batches == 0
-            && is_out_of_order(error)
+            && opened.session.plan_otherwise(error)
         {
-            // Planned again, with sorting.
-            opened.session.set_unordered();
             result = self.answer(opened, query, connection, &mut rows).await;
         }
+        opened.session.plan_as_usual();
         let seconds = begun.elapsed().as_secs_f64();
         let metrics = &self.pool.metrics;
         add(&metrics.queries, 1);

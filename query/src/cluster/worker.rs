@@ -46,7 +46,8 @@ pub(crate) async fn run(args: &args::Worker, terminal: &Terminal) -> Result<Outc
     let secret = args::secret(args.token_file.as_deref())?;
     let runtime = runtime(args.memory);
     let runtime = runtime.map_err(|error| Failure::Output(std::io::Error::other(error)))?;
-    let context = SessionContext::new_with_config_rt(session_config(1), runtime);
+    let config = session_config(1, &runtime);
+    let context = SessionContext::new_with_config_rt(config, runtime);
     let threads = args.threads.count();
     let worker = Arc::new(Worker {
         name: name(args.name.as_deref()),
