@@ -173,9 +173,10 @@ fn offset(sql: &str, line: u64, column: u64) -> Option<usize> {
     Some(sql.len())
 }
 
-/// Whether an operator needed more memory than there may be.
-pub(crate) fn is_out_of_memory(error: &DataFusionError) -> bool {
-    matches!(error.find_root(), DataFusionError::ResourcesExhausted(_))
+/// Whether a hash join needed more memory than there may be.
+pub(crate) fn is_join_too_large(error: &DataFusionError) -> bool {
+    // It names who asked for memory.
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(text) if text.contains("HashJoin"))
 }
 
 /// Whether a plan relied on an order that rows do not have.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::{DataFusionError, ParamValues, Result, TableReference};
@@ -17,7 +17,7 @@ use kymo_io::{Entry, EntryKind, RemoteTree};
 
 use crate::args::Parameter;
 use crate::cluster::{Remote, ShareWork};
-use crate::errors::{is_out_of_memory, is_out_of_order};
+use crate::errors::{is_join_too_large, is_out_of_order};
 use crate::facts::fact_tables;
 use crate::model::model_tables;
 use crate::objects::{self, Stores};
@@ -85,6 +85,8 @@ pub(crate) struct Session {
     pub(crate) source: Arc<Source>,
     pub(crate) scans: Arc<ScanSettings>,
     is_read_only: bool,
+    /// Whether hash joins are avoided for the statement in hand.
+    has_other_joins: AtomicBool,
 }
 
 impl Session {
@@ -125,6 +127,7 @@ impl Session {
             source,
             scans: Arc::default(),
             is_read_only: settings.is_read_only,
+            has_other_joins: AtomicBool::new(false),
         };
         session.register(parquet).await?;
         Ok(session)
@@ -268,17 +271,21 @@ impl Session {
     }
 
     /// Whether a statement that failed without a row may be answered with another plan, which it gets then: with sorting if
-    /// rows are not in order of time, and with joins whose rows can go to temporary files if memory is exhausted.
+    /// rows are not in order of time, and with joins whose rows can go to temporary files if one does not fit into memory.
     pub(crate) fn plan_otherwise(&self, error: &DataFusionError) -> bool {
         if is_out_of_order(error) {
             return self.scans.is_ordered.swap(false, Ordering::Relaxed);
         }
-        is_out_of_memory(error) && self.prefer_hash_joins(false)
+        let has_other = is_join_too_large(error) && self.prefer_hash_joins(false);
+        self.has_other_joins.fetch_or(has_other, Ordering::Relaxed);
+        has_other
     }
 
     /// Lets the next statement have usual plans.
     pub(crate) fn plan_as_usual(&self) {
-        self.prefer_hash_joins(true);
+        if self.has_other_joins.swap(false, Ordering::Relaxed) {
+            self.prefer_hash_joins(true);
+        }
     }
 
     /// Whether hash joins were preferred before.
