@@ -233,13 +233,15 @@ impl Worker {
     fn check(&self, of: &Arc<Open>, damage: &Damage) -> Result<(), TaskError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         for path in kymo_io::take_truncated() {
-            // Threads may have read the same file: each of them hears of it.
+            // Other threads may have read the same file.
             for of in open.iter().chain([of]) {
                 if of.paths.iter().any(|recording| path.starts_with(recording)) {
                     of.is_lost.store(true, Ordering::Relaxed);
                 }
             }
-            damage.unreadable(super::truncated(&path));
+            if of.is_lost.load(Ordering::Relaxed) {
+                damage.unreadable(super::truncated(&path));
+            }
         }
         let reason = damage.take_unreadable();
         if reason.is_none() && !of.is_lost.load(Ordering::Relaxed) {
@@ -312,11 +314,15 @@ impl Worker {
                 report.trim_end()
             )));
         }
+        // As the system names them if they are truncated.
+        let real = |of: &kymo::AnyRecording| {
+            std::fs::canonicalize(of.path()).unwrap_or_else(|_| of.path().to_path_buf())
+        };
         let recordings = source.events.recordings().iter();
         let opened = Arc::new(Open {
             words: task.words.clone(),
             fingerprint: found,
-            paths: recordings.map(|of| of.path().to_path_buf()).collect(),
+            paths: recordings.map(real).collect(),
             tables: Arc::new(Tables::new(source)),
             is_lost: AtomicBool::new(false),
         });
