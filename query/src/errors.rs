@@ -78,6 +78,12 @@ pub(crate) fn message(error: &DataFusionError) -> String {
     if let DataFusionError::ObjectStore(error) = error.find_root() {
         return objects::explained(error).to_string();
     }
+    if let DataFusionError::ResourcesExhausted(reason) = error.find_root() {
+        let reason = first_line(reason);
+        return format!(
+            "the statement needs more memory: {reason}\nhint: set a higher limit with `--memory`, such as `--memory 4G`"
+        );
+    }
     let mut text = error.strip_backtrace();
     for prefix in [
         "SQL error: ",
@@ -165,6 +171,12 @@ fn offset(sql: &str, line: u64, column: u64) -> Option<usize> {
         begin += text.len();
     }
     Some(sql.len())
+}
+
+/// Whether a hash join needed more memory than there may be.
+pub(crate) fn is_join_too_large(error: &DataFusionError) -> bool {
+    // It names who asked for memory.
+    matches!(error.find_root(), DataFusionError::ResourcesExhausted(text) if text.contains("HashJoin"))
 }
 
 /// Whether a plan relied on an order that rows do not have.

@@ -94,6 +94,7 @@ pub(crate) fn args(
     if !(slices.rows.is_empty() && slices.states.is_empty()) {
         let each = |batch: Batch| {
             let before = args.bytes;
+            source.met(&batch);
             for row in 0..batch.len() {
                 let id = batch.id(row);
                 let found = slices.rows.get(&id).or_else(|| slices.states.get(&id));
@@ -223,6 +224,7 @@ pub(crate) fn flows(
         let mut tracks = RowTracks::new(&source.events, &mut query).map_err(external)?;
         let each = |batch: Batch| {
             let before = stops.len();
+            source.met(&batch);
             for row in 0..batch.len() {
                 let head = batch.head(row);
                 let recording = &recordings[head.id.recording as usize];

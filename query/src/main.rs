@@ -10,6 +10,7 @@ mod args;
 mod cluster;
 mod errors;
 mod facts;
+mod files;
 mod functions;
 mod intervals;
 mod leaf;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         }
     };
     objects::install();
+    kymo_io::survive_truncation();
     let terminal = Terminal::new();
     let threads = match &args.node {
         Some(Node::Scheduler(args)) => args.threads.count(),

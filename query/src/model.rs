@@ -337,6 +337,7 @@ impl<'s> Builder<'s> {
         let mut numbers: Vec<Vec<usize>> = vec![Vec::new(); timeline.recordings().len()];
         let each = |batch: Batch| {
             let before = self.counters.len();
+            self.source.met(&batch);
             for row in 0..batch.len() {
                 let head = batch.head(row);
                 let recording = head.id.recording as usize;
@@ -373,7 +374,7 @@ impl<'s> Builder<'s> {
             let path = recording.path().to_string_lossy().into_owned();
             let mut result = Ok(());
             let range = self.source.range;
-            timeline.for_each_slice(number, self.source.threads, |slice| {
+            let missing = timeline.for_each_slice(number, self.source.threads, |slice| {
                 if slice.begin > range.end || slice.end.is_some_and(|end| end < range.begin) {
                     return ControlFlow::Continue(());
                 }
@@ -394,6 +395,17 @@ impl<'s> Builder<'s> {
                 }
             });
             result?;
+            let damage = &self.source.damage;
+            missing.faults.iter().for_each(|fault| damage.fault(fault));
+            if missing.dropped > 0 {
+                damage.met(format!(
+                    "{path}: too many slices are open at once, {} of them are left out",
+                    missing.dropped
+                ));
+            }
+            if missing.more_faults > 0 {
+                damage.met(format!("{path}: {} faults more", missing.more_faults));
+            }
         }
         Ok(())
     }

@@ -48,6 +48,7 @@ const WIDEST: usize = 60;
 /// Where rows go.
 pub(crate) struct Output {
     kind: Kind,
+    schema: SchemaRef,
     /// Whether anything was written.
     pub(crate) is_begun: bool,
     path: Option<PathBuf>,
@@ -71,16 +72,11 @@ impl Output {
     pub(crate) fn new(format: Format, schema: &SchemaRef, path: Option<&Path>) -> Result<Self> {
         let sink: Sink = match path {
             Some(path) => Box::new(io::BufWriter::new(std::fs::File::create(beside(path))?)),
-            None => Box::new(io::BufWriter::new(io::stdout())),
+            None => Box::new(HeldOutput::default()),
         };
         let kind = match format {
             Format::Table => Kind::Table(Table::new(sink, schema)),
-            Format::Csv => {
-                let mut writer = csv::WriterBuilder::new().with_header(true).build(sink);
-                // The names are there, whether there are rows or not.
-                writer.write(&RecordBatch::new_empty(flat_schema(schema)))?;
-                Kind::Csv(writer)
-            }
+            Format::Csv => Kind::Csv(csv::WriterBuilder::new().with_header(true).build(sink)),
             Format::Json => Kind::Json(
                 json::WriterBuilder::new()
                     .with_explicit_nulls(true)
@@ -95,6 +91,7 @@ impl Output {
         };
         Ok(Self {
             kind,
+            schema: Arc::clone(schema),
             is_begun: false,
             path: path.map(Path::to_path_buf),
         })
@@ -124,7 +121,13 @@ impl Output {
     pub(crate) fn finish(self) -> Result<()> {
         match self.kind {
             Kind::Table(table) => table.finish()?,
-            Kind::Csv(writer) => writer.into_inner().flush()?,
+            Kind::Csv(mut writer) => {
+                if !self.is_begun && !self.schema.fields().is_empty() {
+                    // The names are there, whether there are rows or not.
+                    writer.write(&RecordBatch::new_empty(flat_schema(&self.schema)))?;
+                }
+                writer.into_inner().flush()?;
+            }
             Kind::Json(mut writer) => {
                 writer.finish()?;
                 writer.into_inner().flush()?;
@@ -146,6 +149,37 @@ impl Output {
             // It may not be there.
             let _ = std::fs::remove_file(beside(&path));
         }
+    }
+}
+
+/// Standard output in large pieces. What is left when it is dropped is not written: the head of an answer that has failed
+/// before its first row, which may be planned again.
+#[derive(Default)]
+struct HeldOutput(Vec<u8>);
+
+impl HeldOutput {
+    /// Bytes that are written together.
+    const PIECE: usize = 64 << 10;
+
+    fn release(&mut self) -> io::Result<()> {
+        let written = io::stdout().write_all(&self.0);
+        self.0.clear();
+        written
+    }
+}
+
+impl Write for HeldOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        if self.0.len() >= Self::PIECE {
+            self.release()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.release()?;
+        io::stdout().flush()
     }
 }
 

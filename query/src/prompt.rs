@@ -8,7 +8,7 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Context, Editor, Helper};
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
 /// Words of SQL that are completed beside names.
 const WORDS: &[&str] = &[
@@ -128,7 +128,9 @@ impl Prompt {
     ///
     /// There is no terminal.
     pub(crate) fn new(names: Vec<String>) -> rustyline::Result<Self> {
-        let mut editor = Editor::new()?;
+        // As in shells: what all candidates have in common is completed, and Tab once more lists them.
+        let config = Config::builder().completion_type(CompletionType::List);
+        let mut editor = Editor::with_config(config.build())?;
         editor.set_helper(Some(Names(names)));
         let history = history_file();
         if let Some(path) = &history {

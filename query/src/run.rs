@@ -13,7 +13,7 @@ use kymo_command::terminal::{Failure, Outcome, Terminal};
 
 use crate::args::{Parameter, Query, secret};
 use crate::cluster::client::Client;
-use crate::errors::{Reported, is_out_of_order, render};
+use crate::errors::{Reported, render};
 use crate::output::{Format, Output, is_closed};
 use crate::prompt::{Entry, Prompt, quoted};
 use crate::session::{Session, Settings, runtime};
@@ -136,6 +136,14 @@ impl Engine {
         }
     }
 
+    /// What could not be read since it was asked the last time: a scheduler says so itself.
+    fn unreadable(&self) -> Option<String> {
+        match self {
+            Self::Local(session) => session.source.damage.take_unreadable(),
+            Self::Cluster(_) => None,
+        }
+    }
+
     /// The damage that was met since it was asked the last time.
     fn damage(&self) -> Vec<String> {
         match self {
@@ -198,18 +206,21 @@ impl Runner<'_> {
     }
 
     async fn statement(&self, statement: (usize, Statement), sql: &str) -> Outcome {
-        let result = self.rows(statement.clone(), sql).await;
-        let result = match (result, &self.engine) {
-            (Err((error, false)), Engine::Local(session)) if is_out_of_order(&error) => {
-                // Planned again, with sorting.
-                session.set_unordered();
-                self.rows(statement, sql).await
+        let mut result = self.rows(statement.clone(), sql).await;
+        if let Engine::Local(session) = &self.engine {
+            while let Err((error, false)) = &result
+                && session.plan_otherwise(error)
+            {
+                result = self.rows(statement.clone(), sql).await;
             }
-            (result, _) => result,
-        };
+            session.plan_as_usual();
+        }
         let mut outcome = Outcome::Good;
         for damage in self.engine.damage() {
             self.terminal.error(damage);
+            outcome = Outcome::Damage;
+        }
+        if self.terminal.report_truncated() {
             outcome = Outcome::Damage;
         }
         match result {
@@ -252,7 +263,11 @@ impl Runner<'_> {
             };
             let result = match next {
                 Some(batch) => batch.and_then(|batch| output.write(&batch)),
-                None => break,
+                None => match self.engine.unreadable() {
+                    // Rows may be missing.
+                    Some(reason) => Err(DataFusionError::Execution(reason)),
+                    None => break,
+                },
             };
             if let Err(error) = result {
                 let is_begun = output.is_begun && self.output.is_none();

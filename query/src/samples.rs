@@ -17,7 +17,7 @@ use kymo::timeline::{Query, Timeline};
 use kymo_arrow::{
     Error, Table, losses, losses_schema, packets, packets_schema, samples_schema, tables,
 };
-use kymo_model::{Recording, TrackPart};
+use kymo_model::{FaultCode, FaultReport, Recording, TrackPart};
 
 use crate::scan::StopOnDrop;
 use crate::source::{Source, external};
@@ -80,9 +80,16 @@ impl Make for Other {
             false => Err(ended()),
         };
         let events = &self.source.events;
+        let source = &self.source;
+        // Other damage is in the rows.
+        let mut unreadable = |fault: &FaultReport| {
+            if fault.code == FaultCode::Unreadable {
+                source.damage.fault(fault);
+            }
+        };
         let result = match self.kind {
-            Kind::Losses => losses(events, &query, &mut hand_over),
-            Kind::Packets => packets(events, window, &mut hand_over),
+            Kind::Losses => losses(events, &query, &mut hand_over, &mut unreadable),
+            Kind::Packets => packets(events, window, &mut hand_over, &mut unreadable),
             Kind::AllSamples | Kind::Samples => {
                 let samples = &self.source.samples;
                 let finest = (self.kind == Kind::Samples).then(|| Finest::new(samples));
@@ -91,11 +98,10 @@ impl Make for Other {
                     (Table::Samples, Some(finest)) => hand_over(finest.of(&batch)?),
                     _ => Ok(()),
                 };
-                let source = &self.source;
                 tables(samples, &query, &mut of_samples, &mut |batch| {
                     for notice in batch.notices() {
                         if let kymo::timeline::NoticeKind::Fault(fault) = &notice.kind {
-                            source.met(fault);
+                            source.damage.fault(fault);
                         }
                     }
                 })

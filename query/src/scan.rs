@@ -264,7 +264,7 @@ impl Leaf for ScanEvents {
         let sender = builder.tx();
         builder.spawn_blocking(move || {
             let notice = |kind: &NoticeKind| match kind {
-                NoticeKind::Fault(fault) => damage.met(fault.to_string()),
+                NoticeKind::Fault(fault) => damage.fault(fault),
                 NoticeKind::LostEvents(lost) | NoticeKind::LostChunks(lost) if is_strict => {
                     damage.met(losses_text(lost));
                 }

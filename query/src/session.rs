@@ -3,20 +3,21 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::{ParamValues, Result, TableReference};
+use datafusion::common::{DataFusionError, ParamValues, Result, TableReference};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryLimit};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::prelude::{ParquetReadOptions, SQLOptions, SessionConfig, SessionContext};
+use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
 use kymo_io::{Entry, EntryKind, RemoteTree};
 
 use crate::args::Parameter;
 use crate::cluster::{Remote, ShareWork};
+use crate::errors::{is_join_too_large, is_out_of_order};
 use crate::facts::fact_tables;
 use crate::model::model_tables;
 use crate::objects::{self, Stores};
@@ -24,7 +25,7 @@ use crate::samples::other_tables;
 use crate::scan::{Events, ScanSettings};
 use crate::source::{EventTable, Source};
 use crate::streamed::Made;
-use crate::{functions, intervals, macros, views};
+use crate::{files, functions, intervals, macros, views};
 
 /// The table with the events of all classes.
 const EVENTS: &str = "events";
@@ -54,11 +55,17 @@ pub(crate) fn runtime(memory: usize) -> Result<Arc<RuntimeEnv>> {
 }
 
 /// How plans are made and run, here and by workers.
-pub(crate) fn session_config(threads: usize) -> SessionConfig {
+pub(crate) fn session_config(threads: usize, runtime: &RuntimeEnv) -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
         .with_information_schema(true)
         .with_default_catalog_and_schema("kymo", "main");
+    // What sorts keep for merging what they have written: with little memory, the usual part would be all of it.
+    if let MemoryLimit::Finite(limit) = runtime.memory_pool.memory_limit() {
+        let part = limit / (32 * threads.max(1));
+        config.options_mut().execution.sort_spill_reservation_bytes =
+            part.clamp(64 << 10, 10 << 20);
+    }
     config.options_mut().sql_parser.collect_spans = true;
     config.options_mut().sql_parser.map_string_types_to_utf8view = false;
     config
@@ -78,6 +85,8 @@ pub(crate) struct Session {
     pub(crate) source: Arc<Source>,
     pub(crate) scans: Arc<ScanSettings>,
     is_read_only: bool,
+    /// Whether hash joins are avoided for the statement in hand.
+    has_other_joins: AtomicBool,
 }
 
 impl Session {
@@ -89,7 +98,7 @@ impl Session {
         parquet: &[PathBuf],
         settings: &Settings,
     ) -> Result<Self> {
-        let mut config = session_config(settings.threads);
+        let mut config = session_config(settings.threads, &settings.runtime);
         if settings.remote.is_some() {
             let optimizer = &mut config.options_mut().optimizer;
             // What one part of a plan finds out while it runs does not reach others in other processes.
@@ -118,6 +127,7 @@ impl Session {
             source,
             scans: Arc::default(),
             is_read_only: settings.is_read_only,
+            has_other_joins: AtomicBool::new(false),
         };
         session.register(parquet).await?;
         Ok(session)
@@ -193,8 +203,7 @@ impl Session {
         let mut of_files = Vec::new();
         for path in parquet {
             for table in parquet_tables(path)? {
-                let options = ParquetReadOptions::default();
-                let frame = self.context.read_parquet(table.locations, options).await?;
+                let frame = files::read(&self.context, table.locations).await?;
                 let name = match table.is_class {
                     true => {
                         of_files.push((table.name.clone(), frame.clone()));
@@ -261,9 +270,30 @@ impl Session {
         }
     }
 
-    /// Forgets that rows are in order of time: those of a stream are not.
-    pub(crate) fn set_unordered(&self) {
-        self.scans.is_ordered.store(false, Ordering::Relaxed);
+    /// Whether a statement that failed without a row may be answered with another plan, which it gets then: with sorting if
+    /// rows are not in order of time, and with joins whose rows can go to temporary files if one does not fit into memory.
+    pub(crate) fn plan_otherwise(&self, error: &DataFusionError) -> bool {
+        if is_out_of_order(error) {
+            return self.scans.is_ordered.swap(false, Ordering::Relaxed);
+        }
+        let has_other = is_join_too_large(error) && self.prefer_hash_joins(false);
+        self.has_other_joins.fetch_or(has_other, Ordering::Relaxed);
+        has_other
+    }
+
+    /// Lets the next statement have usual plans.
+    pub(crate) fn plan_as_usual(&self) {
+        if self.has_other_joins.swap(false, Ordering::Relaxed) {
+            self.prefer_hash_joins(true);
+        }
+    }
+
+    /// Whether hash joins were preferred before.
+    fn prefer_hash_joins(&self, is_preferred: bool) -> bool {
+        let state = self.context.state_ref();
+        let mut state = state.write();
+        let optimizer = &mut state.config_mut().options_mut().optimizer;
+        std::mem::replace(&mut optimizer.prefer_hash_join, is_preferred)
     }
 
     /// The names of tables and functions, and of the columns of tables.

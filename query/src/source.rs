@@ -9,10 +9,10 @@ use datafusion::common::{DataFusionError, Result};
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Glob};
 use kymo::pipeline::Window;
-use kymo::timeline::{Columns, Query, Timeline};
+use kymo::timeline::{Batch, Columns, NoticeKind, Query, Timeline};
 use kymo_arrow::{class_name, data_type, time_type};
 use kymo_model::batch::{DataType as ColumnDataType, all_columns};
-use kymo_model::{EntryKind, EventClass, FaultReport, Recording, Scope, TrackRule};
+use kymo_model::{EntryKind, EventClass, FaultCode, FaultReport, Recording, Scope, TrackRule};
 
 /// The queried recordings. Those of samples are separate: their rows are not events.
 #[derive(Debug)]
@@ -39,9 +39,32 @@ pub(crate) struct Damage(Mutex<DamageTexts>);
 struct DamageTexts {
     known: HashSet<String>,
     new: Vec<String>,
+    /// What cannot be read.
+    unreadable: Option<String>,
 }
 
 impl Damage {
+    /// Keeps a fault, to be reported later.
+    pub(crate) fn fault(&self, fault: &FaultReport) {
+        let text = fault.to_string();
+        match fault.code {
+            FaultCode::Unreadable => self.unreadable(text),
+            _ => self.met(text),
+        }
+    }
+
+    /// Keeps that something cannot be read: then an answer is not one.
+    pub(crate) fn unreadable(&self, text: String) {
+        if let Ok(mut damage) = self.0.lock() {
+            damage.unreadable.get_or_insert(text);
+        }
+    }
+
+    /// What could not be read first since this was asked the last time.
+    pub(crate) fn take_unreadable(&self) -> Option<String> {
+        self.0.lock().ok()?.unreadable.take()
+    }
+
     /// Keeps damage, to be reported later.
     pub(crate) fn met(&self, text: String) {
         if let Ok(mut damage) = self.0.lock()
@@ -92,9 +115,13 @@ impl Source {
         }
     }
 
-    /// Keeps damage that was met, to be reported later.
-    pub(crate) fn met(&self, fault: &FaultReport) {
-        self.damage.met(fault.to_string());
+    /// Keeps the damage that was met before the rows of a batch.
+    pub(crate) fn met(&self, batch: &Batch) {
+        for notice in batch.notices() {
+            if let NoticeKind::Fault(fault) = &notice.kind {
+                self.damage.fault(fault);
+            }
+        }
     }
 
     /// The names of the event classes, in the order in which they are first met.

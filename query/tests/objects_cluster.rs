@@ -85,15 +85,26 @@ impl Moto {
     }
 
     fn add(&self, name: &str, path: &Path) {
-        if path.is_dir() {
-            for entry in std::fs::read_dir(path).unwrap() {
-                let entry = entry.unwrap();
-                let below = format!("{name}/{}", entry.file_name().to_str().unwrap());
-                self.add(&below, &entry.path());
-            }
-        } else {
+        each_file(name, path, &mut |name, path| {
             self.ask("PUT", name, &std::fs::read(path).unwrap());
-        }
+        });
+    }
+
+    /// Removes what was added.
+    fn remove(&self, name: &str, path: &Path) {
+        each_file(name, path, &mut |name, _| self.ask("DELETE", name, b""));
+    }
+}
+
+/// The files below a path, with the names of their objects.
+fn each_file(name: &str, path: &Path, take: &mut dyn FnMut(&str, &Path)) {
+    if !path.is_dir() {
+        return take(name, path);
+    }
+    for entry in std::fs::read_dir(path).unwrap() {
+        let entry = entry.unwrap();
+        let below = format!("{name}/{}", entry.file_name().to_str().unwrap());
+        each_file(&below, &entry.path(), take);
     }
 }
 
@@ -163,4 +174,18 @@ fn answers_about_objects_are_those_about_files() {
     let log = cluster.log();
     assert!(log.contains("lost unit done"), "{log}");
     assert_eq!(cluster.metric("units_failed_total"), 0.0, "{log}");
+    // A recording that disappears between planning and reading, and comes back.
+    let name = format!("kymo{}-gone", copies[0]);
+    let path = Path::new(&copies[0]);
+    moto.add(&name, path);
+    let cluster = Cluster::new(1);
+    let url = format!("s3://{name}");
+    let words = ["SELECT count(*) FROM events", &*url];
+    let gone = cluster.ask_and(&words, || moto.remove(&name, path));
+    assert_eq!(gone.code, 1, "{}", gone.stderr);
+    assert!(gone.stderr.contains(&url), "{}", gone.stderr);
+    moto.add(&name, path);
+    let expected = answer(words[0], &[&*copies[0]], &[]);
+    let again = answer(words[0], &words[1..], &cluster.options());
+    assert_eq!(again, expected);
 }

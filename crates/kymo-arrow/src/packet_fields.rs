@@ -2,18 +2,24 @@
 
 use kymo::AnyRecording;
 use kymo_ctf::write::{Token, Values};
-use kymo_model::{Chunk, FieldId, Kind, Recording, Schema, Scope, Visitor, Wide};
+use kymo_model::{Chunk, FaultReport, FieldId, Kind, Recording, Schema, Scope, Visitor, Wide};
 use serde_json::{Map, Number, Value};
 
 /// Where fields of packets are.
 const SCOPES: [Scope; 2] = [Scope::PacketHeader, Scope::PacketContext];
 
-/// The fields of a packet that are not bookkeeping, by scope; `None` if there are none.
-pub(crate) fn fields(recording: &AnyRecording, chunk: &Chunk) -> Option<String> {
+/// The fields of a packet that are not bookkeeping, by scope; `None` if there are none. Damage is handed to `fault`.
+pub(crate) fn fields(
+    recording: &AnyRecording,
+    chunk: &Chunk,
+    fault: &mut dyn FnMut(&FaultReport),
+) -> Option<String> {
     let schema = &recording.streams()[chunk.stream].packet_schema;
     let mut values = Values::default();
     // What it says before damage counts.
-    let _ = recording.visit_packet(chunk, &mut values);
+    if let Err(found) = recording.visit_packet(chunk, &mut values) {
+        fault(&recording.report(chunk, None, found));
+    }
     let is_hidden = |field: FieldId| recording.is_packet_bookkeeping(chunk.stream, field);
     let mut tokens = Tokens {
         all: values.tokens(),

@@ -16,7 +16,7 @@ use kymo::pipeline::Window;
 use kymo::timeline::{Batch, Columns, Notice, NoticeKind, Query, RowTracks, Timeline, TrackEntry};
 use kymo_ctf::write::EventId;
 use kymo_model::batch::{ColumnType, all_columns};
-use kymo_model::{Chunk, EntryKind, EventClass, FieldId, Lost, Recording};
+use kymo_model::{Chunk, EntryKind, EventClass, FaultReport, FieldId, Lost, Recording};
 use kymo_time::{Origin, Timestamp};
 
 use crate::array::{dictionary, field};
@@ -349,9 +349,9 @@ impl<'t, 'f> Maker<'t, 'f> {
         self.end_samples()?;
         self.end_losses()?;
         let take = &mut *self.take;
-        packets(self.timeline, query.range, &mut |batch| {
-            take(&Table::Packets, batch)
-        })?;
+        let mut take = |batch| take(&Table::Packets, batch);
+        // Damage of packets was met when their events were read.
+        packets(self.timeline, query.range, &mut take, &mut |_| {})?;
         let recordings = self.timeline.recordings();
         for (number, recording) in recordings.iter().enumerate() {
             if recording.as_ctf().is_some() {
@@ -383,7 +383,8 @@ pub fn packets_schema(timeline: &Timeline) -> SchemaRef {
     schema(&own, &[])
 }
 
-/// Hands over the packets of traces that may have rows in a range; nothing is decoded.
+/// Hands over the packets of traces that may have rows in a range; no event is decoded. Damage that leaves out some of
+/// their fields is handed to `fault`.
 ///
 /// # Errors
 ///
@@ -392,6 +393,7 @@ pub fn packets(
     timeline: &Timeline,
     range: Window,
     take: &mut dyn FnMut(RecordBatch) -> Result<(), Error>,
+    fault: &mut dyn FnMut(&FaultReport),
 ) -> Result<(), Error> {
     let (schema, paths) = (packets_schema(timeline), paths(timeline));
     let time = schema.field(0).data_type();
@@ -411,7 +413,7 @@ pub fn packets(
                 let lost_packets = |chunk: &Chunk| chunk.lost_chunks.and_then(|lost| lost.count);
                 let fields: StringArray = chunks
                     .iter()
-                    .map(|chunk| packet_fields::fields(recording, chunk))
+                    .map(|chunk| packet_fields::fields(recording, chunk, &mut *fault))
                     .collect();
                 let column = |value: &dyn Fn(&Chunk) -> Option<u64>| -> ArrayRef {
                     Arc::new(chunks.iter().map(value).collect::<UInt64Array>())
@@ -436,7 +438,8 @@ pub fn packets(
     Ok(())
 }
 
-/// Hands over what was lost and damaged in what a query wants; of events no more than their times is decoded.
+/// Hands over what was lost and damaged in what a query wants; of events no more than their times is decoded. Damage is
+/// handed to `fault`, too.
 ///
 /// # Errors
 ///
@@ -445,6 +448,7 @@ pub fn losses(
     timeline: &Timeline,
     query: &Query,
     take: &mut dyn FnMut(RecordBatch) -> Result<(), Error>,
+    fault: &mut dyn FnMut(&FaultReport),
 ) -> Result<(), Error> {
     let mut query = query.clone();
     query.columns = Columns::None;
@@ -454,6 +458,9 @@ pub fn losses(
     timeline.for_each_batch(&query, |batch| {
         for notice in batch.notices() {
             losses.push(timeline, notice);
+            if let NoticeKind::Fault(met) = &notice.kind {
+                fault(met);
+            }
         }
         if losses.kinds.len() >= ROWS {
             let batch = losses.batch(timeline, &paths);

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     if let Some(path) = &args.export {
         refuse_export(path, args.force)?;
     }
-    remote::install(args.token_file.as_deref());
+    remote::install(args.token_file.as_deref(), args.ca.as_deref());
     if let Some(path) = args.assets.as_ref().filter(|path| !path.is_dir()) {
         return Err(Failure::Usage(format!(
             "error: `{}` of --assets is not a directory\nhint: the page's files are in crates/kymo-view/web",

@@ -93,15 +93,67 @@ fn a_page_holds_what_the_range_does() {
     assert!(reported.contains("the first 1 events"), "{reported}");
 }
 
-/// A server that ends with its test.
+/// A `kymo serve` with a database in a directory `a`, which asks for a token; it ends with its test.
 #[cfg(unix)]
-struct Server(std::process::Child);
+struct Server {
+    child: std::process::Child,
+    directory: tempfile::TempDir,
+    address: String,
+}
 
 #[cfg(unix)]
 impl Server {
+    /// Starts it with lines of its configuration of queries.
+    fn new(config: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let create =
+            "rrd create a/load.rrd --start 999999900 --step 60 DS:v:GAUGE:120:U:U RRA:LAST:0:1:10";
+        let update = "rrd update a/load.rrd 999999960:1 1000000020:2";
+        std::fs::create_dir_all(directory.path().join("data/a")).unwrap();
+        for words in [create, update] {
+            let words = words.replace("a/load.rrd", "data/a/load.rrd");
+            let words: Vec<&str> = words.split(' ').collect();
+            assert_eq!(run_in(directory.path(), &words).0, Some(0));
+        }
+        std::fs::write(directory.path().join("tokens"), "# of a test\nfirst\n").unwrap();
+        let config = format!("[query]\ntoken-file = \"tokens\"\n{config}");
+        std::fs::write(directory.path().join("serve.toml"), config).unwrap();
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap().to_string();
+        drop(socket);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_kymo"));
+        let words = [
+            "serve",
+            "--config",
+            "serve.toml",
+            "--data",
+            "data",
+            "--query",
+            &address,
+        ];
+        let child = command.args(words).current_dir(directory.path()).spawn();
+        let server = Self {
+            child: child.unwrap(),
+            directory,
+            address,
+        };
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while std::net::TcpStream::connect(&server.address).is_err() {
+            assert!(std::time::Instant::now() < end, "it does not listen");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        server
+    }
+
+    /// Draws what words name: status, standard output and standard error.
+    fn view(&self, words: &[&str]) -> (Option<i32>, String, String) {
+        let always = ["view", "--text", "--width", "60", "--no-cache"];
+        run_in(self.directory.path(), &[&always, words].concat())
+    }
+
     fn end(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -113,71 +165,74 @@ impl Drop for Server {
 }
 
 #[cfg(unix)]
+fn run_in(directory: &std::path::Path, words: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_kymo"));
+    let output = command.args(words).current_dir(directory).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+#[cfg(unix)]
 #[test]
 fn databases_of_a_server_are_drawn() {
-    let directory = tempfile::tempdir().unwrap();
-    let run = |words: &[&str]| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_kymo"));
-        command.args(words).current_dir(directory.path());
-        let output = command.output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (
-            output.status.code(),
-            text(output.stdout),
-            text(output.stderr),
-        )
-    };
-    let create =
-        "rrd create a/load.rrd --start 999999900 --step 60 DS:v:GAUGE:120:U:U RRA:LAST:0:1:10";
-    let update = "rrd update a/load.rrd 999999960:1 1000000020:2";
-    std::fs::create_dir_all(directory.path().join("data/a")).unwrap();
-    for words in [create, update] {
-        let words = words.replace("a/load.rrd", "data/a/load.rrd");
-        let words: Vec<&str> = words.split(' ').collect();
-        assert_eq!(run(&words).0, Some(0));
-    }
-    std::fs::write(directory.path().join("tokens"), "# of a test\nfirst\n").unwrap();
-    let config = "[query]\ntoken-file = \"tokens\"\n";
-    std::fs::write(directory.path().join("serve.toml"), config).unwrap();
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap().to_string();
-    drop(socket);
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_kymo"));
-    let words = [
-        "serve",
-        "--config",
-        "serve.toml",
-        "--data",
-        "data",
-        "--query",
-        &address,
-    ];
-    let server = command.args(words).current_dir(directory.path()).spawn();
-    let mut server = Server(server.unwrap());
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while std::net::TcpStream::connect(&address).is_err() {
-        assert!(std::time::Instant::now() < end, "it does not listen");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    let url = format!("http://{address}/a");
-    let view =
-        |words: &[&str]| run(&[&["view", "--text", "--width", "60", "--no-cache"], words].concat());
-    let (code, _, reported) = view(&[&url]);
+    let mut server = Server::new("");
+    let url = format!("http://{}/a", server.address);
+    let (code, _, reported) = server.view(&[&url]);
     assert!(
         code != Some(0) && reported.contains("`--token-file`"),
         "{reported}"
     );
-    let (code, out, reported) = view(&["--token-file", "tokens", &url]);
-    assert_eq!(code, Some(0), "{reported}");
-    assert!(out.contains("load.rrd"), "{out}");
-    let (code, _, reported) = view(&["--token-file", "tokens", &format!("{url}/b")]);
+    for url in [&url, &format!("{url}/load.rrd"), &url.replace("/a", "")] {
+        let (code, out, reported) = server.view(&["--token-file", "tokens", url]);
+        assert_eq!(code, Some(0), "{reported}");
+        assert!(out.contains("load.rrd"), "{out}");
+    }
+    let (code, _, reported) = server.view(&["--token-file", "tokens", &format!("{url}/b")]);
     assert!(code != Some(0), "{reported}");
     server.end();
-    let (code, _, reported) = view(&["--token-file", "tokens", &url]);
+    let (code, _, reported) = server.view(&["--token-file", "tokens", &url]);
     assert!(
         code != Some(0) && reported.contains("refused"),
         "{reported}"
     );
+}
+
+#[cfg(unix)]
+#[test]
+fn connections_to_a_server_are_encrypted() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../kymo-serve/tests/data/tls");
+    if !cfg!(feature = "tls") {
+        let server = Server::new("");
+        let url = format!("https://{}/a", server.address);
+        let (code, _, reported) = server.view(&["--token-file", "tokens", &url]);
+        assert!(
+            code != Some(0) && reported.contains("`--features tls`"),
+            "{reported}"
+        );
+        return;
+    }
+    let config = format!("certificate = \"{data}/server.pem\"\nkey = \"{data}/server.key\"\n");
+    let server = Server::new(&config);
+    let port = server.address.rsplit_once(':').unwrap().1;
+    let (ca, other) = (format!("{data}/ca.pem"), format!("{data}/other.pem"));
+    let view = |ca: &str, url: &str| server.view(&["--token-file", "tokens", "--ca", ca, url]);
+    let (code, out, reported) = view(&ca, &format!("https://localhost:{port}/a"));
+    assert_eq!(code, Some(0), "{reported}");
+    assert!(out.contains("load.rrd"), "{out}");
+    for (ca, url, expected) in [
+        (&other, format!("https://localhost:{port}/a"), "`--ca FILE`"),
+        (&ca, format!("http://localhost:{port}/a"), "https://"),
+    ] {
+        let (code, _, reported) = view(ca, &url);
+        assert!(
+            code != Some(0) && reported.contains(expected),
+            "{url}: {reported}"
+        );
+    }
 }
 
 #[test]

@@ -31,7 +31,8 @@ pub(crate) struct Fetched {
 }
 
 struct State {
-    file: File,
+    /// Until all blocks are there: then the mapping is enough. There may be more sources than files that may be open.
+    file: Option<File>,
     limit: Limit,
     claim: Claim,
     blocks: Vec<Block>,
@@ -68,7 +69,7 @@ impl Fetched {
             source,
             map,
             state: Mutex::new(State {
-                file,
+                file: Some(file),
                 limit,
                 claim: Claim::default(),
                 blocks: vec![Block::Missing; blocks],
@@ -171,6 +172,9 @@ impl Drop for Coming<'_> {
 impl State {
     fn mark(&mut self, blocks: &Range<u64>, as_what: Block) {
         self.blocks[blocks.start as usize..blocks.end as usize].fill(as_what);
+        if as_what == Block::There && self.blocks.iter().all(|block| *block == Block::There) {
+            self.file = None;
+        }
     }
 
     /// How many blocks to fetch ahead: the more, the longer somebody reads one after the other.
@@ -186,7 +190,10 @@ impl State {
 
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.claim.disk(bytes.len() as u64, &self.limit)?;
-        self.file.write_at(offset, bytes)
+        match &mut self.file {
+            Some(file) => file.write_at(offset, bytes),
+            None => Err(io::Error::other("all of it is there")),
+        }
     }
 }
 
@@ -260,6 +267,17 @@ mod tests {
         fetched.fetch(20 * BLOCK..21 * BLOCK).unwrap();
         fetched.fetch(5..5).unwrap();
         assert!(source.asked.lock().unwrap().len() == 1);
+    }
+
+    #[test]
+    fn no_file_is_open_of_what_is_there_as_a_whole() {
+        let (_, fetched) = far(2 * BLOCK + 5);
+        fetched.fetch(0..2 * BLOCK).unwrap();
+        assert!(fetched.state.lock().unwrap().file.is_some());
+        fetched.fetch(2 * BLOCK..u64::MAX).unwrap();
+        assert!(fetched.state.lock().unwrap().file.is_none());
+        fetched.fetch(0..u64::MAX).unwrap();
+        assert!(is_right(&fetched, 0..2 * BLOCK + 5));
     }
 
     #[test]

@@ -49,3 +49,6 @@ pub mod store;
 mod sync;
 pub mod taking;
 mod tokens;
+
+#[cfg(feature = "tls")]
+pub use listen::tls::Connector as TlsConnector;

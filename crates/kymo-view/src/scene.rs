@@ -254,6 +254,8 @@ impl Scene {
         stop: &Arc<AtomicBool>,
     ) -> Result<(), QueryError> {
         query.batch_rows = 1 << 12;
+        // Chunks without an event of a wanted class are not read, as far as the index has come.
+        query.known = Some(Arc::new(self.index.known_counts()));
         let mut classifier = Classifier::new(self, &mut query)?;
         self.for_each_part(query, view, stop, |batch| {
             let mut rows = Vec::new();
@@ -449,7 +451,8 @@ impl Scene {
                 }
             };
             let threads = self.options.threads;
-            if self.timeline.for_each_slice(recording, threads, take) > 0 {
+            let missing = self.timeline.for_each_slice(recording, threads, take);
+            if missing.dropped > 0 {
                 nesting.cut();
             }
         }

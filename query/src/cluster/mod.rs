@@ -27,7 +27,13 @@ use sha2::{Digest, Sha256};
 use crate::source::Source;
 use wire::Fingerprint;
 
-/// Identifies recordings by their paths and the sizes of their chunks.
+/// What is reported of a file that was truncated while it was read.
+fn truncated(path: &std::path::Path) -> String {
+    format!("`{}` was truncated while it was read", path.display())
+}
+
+/// Identifies recordings by their paths, their names, and the sizes and times of their chunks: each node may have another
+/// one at the same path.
 fn fingerprint(source: &Source) -> Fingerprint {
     let mut found = Fingerprint::default();
     let mut hash = Sha256::new();
@@ -37,13 +43,25 @@ fn fingerprint(source: &Source) -> Fingerprint {
         .flat_map(|opened| opened.recordings())
     {
         found.recordings += 1;
-        hash.update(recording.path().as_os_str().as_encoded_bytes());
-        hash.update([0]);
+        for text in [
+            recording.path().as_os_str().as_encoded_bytes(),
+            recording.uid().unwrap_or_default().as_bytes(),
+        ] {
+            hash.update(text);
+            hash.update([0]);
+        }
         for stream in 0..recording.streams().len() {
             let (mut chunks, mut bytes) = (0u64, 0u64);
             for chunk in recording.chunks(stream) {
                 chunks += 1;
                 bytes = bytes.saturating_add(chunk.bytes);
+                for number in [
+                    chunk.bytes,
+                    chunk.begin.unwrap_or(0),
+                    chunk.end.unwrap_or(0),
+                ] {
+                    hash.update(number.to_le_bytes());
+                }
             }
             hash.update(chunks.to_le_bytes());
             hash.update(bytes.to_le_bytes());

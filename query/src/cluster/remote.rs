@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
-use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig, FileScanConfigBuilder};
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
@@ -32,6 +32,7 @@ use datafusion_proto::bytes::physical_plan_to_bytes_with_extension_codec;
 use super::codec::Codec;
 use super::pool::Pool;
 use super::wire::{Fingerprint, Task};
+use crate::files::files;
 use crate::leaf::LeafExec;
 use crate::source::{Damage, external};
 
@@ -115,12 +116,6 @@ fn is_leaf(plan: &Arc<dyn ExecutionPlan>) -> bool {
         Some(leaf) => leaf.part().is_some(),
         None => files(plan).is_some(),
     }
-}
-
-/// The files that a leaf reads.
-fn files(plan: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
-    let source = plan.downcast_ref::<DataSourceExec>()?;
-    source.data_source().downcast_ref::<FileScanConfig>()
 }
 
 /// The part of a plan that makes one of its partitions.

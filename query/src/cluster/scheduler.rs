@@ -23,7 +23,7 @@ use super::remote::Remote;
 use super::wire::{CHUNK, Connection, Message, Role, Secret, accept};
 use super::{fingerprint, metrics};
 use crate::args::{self, Parameter};
-use crate::errors::{is_out_of_order, render};
+use crate::errors::render;
 use crate::opening::Opening;
 use crate::run::is_of_execution;
 use crate::session::{Session, Settings, runtime};
@@ -297,19 +297,27 @@ impl Scheduler {
         );
         let mut rows = Sent::default();
         let mut result = self.answer(opened, query, connection, &mut rows).await;
-        if let Err(End::Failed(error)) = &result
+        while let Err(End::Failed(error)) = &result
             && rows.batches == 0
-            && is_out_of_order(error)
+            && opened.session.plan_otherwise(error)
         {
-            // Planned again, with sorting.
-            opened.session.set_unordered();
             result = self.answer(opened, query, connection, &mut rows).await;
         }
+        opened.session.plan_as_usual();
         let seconds = begun.elapsed().as_secs_f64();
         let metrics = &self.pool.metrics;
         add(&metrics.queries, 1);
         add(&metrics.query_micros, (seconds * 1e6) as u64);
-        let damage = opened.session.source.damage.take();
+        let damage = &opened.session.source.damage;
+        if let (Some(reason), true) = (damage.take_unreadable(), result.is_ok()) {
+            // Rows may be missing.
+            result = Err(End::Failed(DataFusionError::Execution(reason)));
+        }
+        // Of what this process reads itself.
+        for path in kymo_io::take_truncated() {
+            damage.met(super::truncated(&path));
+        }
+        let damage = damage.take();
         let seconds = format!("{seconds:.3}");
         match result {
             Ok(()) => {

@@ -1,6 +1,8 @@
 //! A worker: it connects to a scheduler with each of its threads, and does the units of work that come.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use datafusion::prelude::SessionContext;
 use datafusion_proto::bytes::physical_plan_from_bytes_with_extension_codec;
 use futures::StreamExt;
 use kymo_command::terminal::{Failure, Outcome, Terminal};
+use kymo_model::Recording;
 use tokio::sync::{RwLock, mpsc};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -43,7 +46,8 @@ pub(crate) async fn run(args: &args::Worker, terminal: &Terminal) -> Result<Outc
     let secret = args::secret(args.token_file.as_deref())?;
     let runtime = runtime(args.memory);
     let runtime = runtime.map_err(|error| Failure::Output(std::io::Error::other(error)))?;
-    let context = SessionContext::new_with_config_rt(session_config(1), runtime);
+    let config = session_config(1, &runtime);
+    let context = SessionContext::new_with_config_rt(config, runtime);
     let threads = args.threads.count();
     let worker = Arc::new(Worker {
         name: name(args.name.as_deref()),
@@ -108,6 +112,10 @@ struct Open {
     words: Vec<String>,
     fingerprint: Fingerprint,
     tables: Arc<Tables>,
+    /// Where they are.
+    paths: Vec<PathBuf>,
+    /// Whether a part of them cannot be read as it was.
+    is_lost: AtomicBool,
 }
 
 /// What a unit brings, piece by piece.
@@ -208,15 +216,45 @@ impl Worker {
             let opened = spawn_blocking(move || worker.opened(&task)).await;
             opened.map_err(|error| TaskError::Query(error.to_string()))?
         };
+        let open = open?;
         let codec = Codec {
-            tables: Some((Arc::clone(&open?.tables), Arc::clone(damage))),
+            tables: Some((Arc::clone(&open.tables), Arc::clone(damage))),
         };
         let context = self.context.task_ctx();
         let plan = physical_plan_from_bytes_with_extension_codec(plan, &context, &codec);
         let plan = plan.map_err(|error| failure(&error))?;
-        stream(&plan, context, to)
-            .await
-            .map_err(|error| failure(&error))
+        let streamed = stream(&plan, context, to).await;
+        self.check(&open, damage)?;
+        streamed.map_err(|error| failure(&error))
+    }
+
+    /// Whether all of a unit could be read. If not, its recordings are opened again for the next one: what could not be
+    /// fetched is not asked for twice, and what was cut off from a file stays so.
+    fn check(&self, unit: &Arc<Open>, damage: &Damage) -> Result<(), TaskError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        for path in kymo_io::take_truncated() {
+            // Other threads may have read the same file.
+            for opened in open.iter().chain([unit]) {
+                if opened
+                    .paths
+                    .iter()
+                    .any(|recording| path.starts_with(recording))
+                {
+                    opened.is_lost.store(true, Ordering::Relaxed);
+                }
+            }
+            if unit.is_lost.load(Ordering::Relaxed) {
+                damage.unreadable(super::truncated(&path));
+            }
+        }
+        let reason = damage.take_unreadable();
+        if reason.is_none() && !unit.is_lost.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        unit.is_lost.store(true, Ordering::Relaxed);
+        open.retain(|opened| !opened.is_lost.load(Ordering::Relaxed));
+        let reason = reason.unwrap_or_else(|| "a file was truncated while it was read".to_owned());
+        Err(TaskError::Unreadable(reason))
     }
 
     /// Closes all recordings if what was read of objects fills half of the temporary storage: it is kept as long as they
@@ -268,21 +306,31 @@ impl Worker {
         let found = fingerprint(&source);
         if found != task.fingerprint {
             let report = terminal.take_collected();
-            let expected = &task.fingerprint;
+            let size =
+                |found: &Fingerprint| format!("{} with {} bytes", found.recordings, found.bytes);
+            let (here, there) = (size(&found), size(&task.fingerprint));
+            let difference = match here == there {
+                true => format!("{here} here and there, with other names or times"),
+                false => format!("{here} here, {there} there"),
+            };
             return Err(TaskError::Unreadable(format!(
-                "the recordings are not those of the scheduler: {} with {} bytes here, {} with {} bytes there{}{}",
-                found.recordings,
-                found.bytes,
-                expected.recordings,
-                expected.bytes,
+                "the recordings are not those of the scheduler: {difference}{}{}",
                 if report.is_empty() { "" } else { "\n" },
                 report.trim_end()
             )));
         }
+        // As the system names them if they are truncated.
+        let real = |recording: &kymo::AnyRecording| {
+            let path = recording.path();
+            std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+        };
+        let recordings = source.events.recordings().iter();
         let opened = Arc::new(Open {
             words: task.words.clone(),
             fingerprint: found,
+            paths: recordings.map(real).collect(),
             tables: Arc::new(Tables::new(source)),
+            is_lost: AtomicBool::new(false),
         });
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // Two threads may have opened them.

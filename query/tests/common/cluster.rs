@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -24,13 +25,14 @@ impl Drop for Process {
 
 impl Process {
     /// Starts a part of a cluster; its log goes to `log`.
-    fn start(words: &[&str], log: &Arc<Mutex<Vec<String>>>) -> Self {
+    fn start(words: &[&str], node: &Node, log: &Log) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_kymo-query"))
             .args(words)
-            .current_dir(file(""))
+            .current_dir(&node.directory)
             .env("KYMO_CLUSTER_TOKEN", TOKEN)
             .env("TZ", "UTC")
             .envs(ENVIRONMENT.get().into_iter().flatten().cloned())
+            .envs(node.variables.clone())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the program runs");
@@ -55,17 +57,45 @@ impl Process {
     }
 }
 
+/// Lines of a process.
+type Log = Arc<Mutex<Vec<String>>>;
+
+/// Where a process runs, and its variables of the environment.
+pub(crate) struct Node {
+    directory: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+impl Node {
+    pub(crate) fn new(directory: &Path, variables: &[(&str, &str)]) -> Self {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Self {
+            directory: directory.to_path_buf(),
+            variables: variables.iter().map(owned).collect(),
+        }
+    }
+}
+
 /// A scheduler and workers.
 pub(crate) struct Cluster {
     pub(crate) workers: Vec<Process>,
     pub(crate) address: String,
     metrics: String,
-    log: Arc<Mutex<Vec<String>>>,
+    log: Log,
+    /// Of all workers.
+    worker_log: Log,
+    worker: Node,
     _scheduler: Process,
 }
 
 impl Cluster {
     pub(crate) fn new(workers: usize) -> Self {
+        let node = || Node::new(&file(""), &[]);
+        Self::on(workers, &node(), node())
+    }
+
+    /// The scheduler on one node, and all workers on another one.
+    pub(crate) fn on(workers: usize, node: &Node, worker: Node) -> Self {
         let log = Arc::default();
         let words = [
             "scheduler",
@@ -76,12 +106,14 @@ impl Cluster {
             "--patience",
             "20s",
         ];
-        let scheduler = Process::start(&words, &log);
+        let scheduler = Process::start(&words, node, &log);
         let mut cluster = Self {
             workers: Vec::new(),
             address: String::new(),
             metrics: String::new(),
             log,
+            worker_log: Arc::default(),
+            worker,
             _scheduler: scheduler,
         };
         cluster.metrics = cluster.wait_for(" metrics address=");
@@ -93,8 +125,8 @@ impl Cluster {
     /// Starts one more worker, and waits until it is there.
     pub(crate) fn add_worker(&mut self) {
         let words = ["worker", "--scheduler", &self.address, "--threads", "1"];
-        let log = Arc::default();
-        self.workers.push(Process::start(&words, &log));
+        let worker = Process::start(&words, &self.worker, &self.worker_log);
+        self.workers.push(worker);
         let expected = self.workers.len() as f64;
         self.wait_until(|cluster| cluster.metric("workers") >= expected);
     }
@@ -123,6 +155,11 @@ impl Cluster {
     /// The scheduler's log.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().join("\n")
+    }
+
+    /// The log of the workers.
+    pub(crate) fn worker_log(&self) -> String {
+        self.worker_log.lock().unwrap().join("\n")
     }
 
     /// A metric of the scheduler; 0 if it does not answer.

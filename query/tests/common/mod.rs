@@ -5,6 +5,7 @@
 pub(crate) mod cluster;
 pub(crate) mod queries;
 pub(crate) mod server;
+pub(crate) mod trace;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

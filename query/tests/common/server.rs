@@ -31,6 +31,8 @@ pub(crate) enum Wrong {
     NoPages,
     /// The numbers of a range are not numbers of 64 bits that make sense.
     Overflow,
+    /// After this number of requests, nothing is there any more.
+    GoneAfter(usize),
 }
 
 #[derive(Default)]
@@ -133,6 +135,7 @@ fn serve(mut stream: &TcpStream, state: &Mutex<State>) -> Option<()> {
     match state.wrong {
         Wrong::Status(status) => return head(status, "", 0),
         Wrong::Busy if is_first => return head(503, "", 0),
+        Wrong::GoneAfter(count) if state.requests.len() > count => return head(404, "", 0),
         _ => {}
     }
     if query.contains("list-type=2") {

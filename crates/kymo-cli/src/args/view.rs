@@ -92,6 +92,10 @@ pub(crate) struct View {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Server")]
     pub(crate) token_file: Option<PathBuf>,
 
+    /// File with certificates (PEM) to trust, if https://HOST:PORT is shown [default: those of the system].
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Server")]
+    pub(crate) ca: Option<PathBuf>,
+
     /// Port to listen on [default: any that is free].
     #[arg(long, value_name = "PORT", conflicts_with_all = ["text", "export"], help_heading = "Server")]
     pub(crate) port: Option<u16>,

@@ -1,11 +1,14 @@
-//! Databases of a running `kymo serve` on another machine, by its address: `http://HOST:PORT/DIRECTORY`.
+//! Databases of a running `kymo serve` on another machine, by its address: `http://HOST:PORT/DIRECTORY`, or `https://`.
 //!
 //! Its queries list databases with a version each, and send them as files with all updates that wait in memory. Here they
 //! are a tree, which is opened as directories are; which ones have changed, the versions show.
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+mod connection;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,33 +17,36 @@ use kymo_io::{Entry, EntryKind, RemoteTree, SharedSource};
 use serde_json::Value;
 
 use crate::terminal::Terminal;
+use connection::{Connection, HttpReply};
 
 /// Where a server lists its databases, which are below it.
 const LIST: &str = "/databases";
 
-/// How old a list may be.
+/// How old a list may be, at least; and by how much longer it is used than it took to get it: that of many databases is
+/// some work for a server.
 const PERIOD: Duration = Duration::from_millis(500);
+const PERIOD_PER_TIME: u32 = 10;
 
-/// How long connecting, and each piece of an answer, may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Databases that are opened at most, and how many are opened without a word: each one is a request, and is kept in
+/// temporary storage.
+const MOST_DATABASES: usize = 100_000;
+const FEW_DATABASES: usize = 10_000;
 
-/// The largest answer, in bytes, and the largest head.
-const MOST_ANSWER: usize = 128 << 20;
-const MOST_HEAD: usize = 64 << 10;
-
-/// Databases that are opened at most.
-const MOST_DATABASES: usize = 10_000;
-
-/// The servers that are known, by `HOST:PORT`.
-static SERVERS: LazyLock<Mutex<HashMap<String, Arc<RemoteServer>>>> = LazyLock::new(Mutex::default);
+/// The servers that are known, and what of each.
+static SERVERS: LazyLock<Mutex<Vec<Arc<RemoteServer>>>> = LazyLock::new(Mutex::default);
 
 /// The file with the token that servers ask for.
 static TOKEN_FILE: OnceLock<PathBuf> = OnceLock::new();
 
+/// The file with the certificates that are trusted.
+static CA_FILE: OnceLock<PathBuf> = OnceLock::new();
+
 /// Lets paths lead to databases of servers.
-pub(super) fn install(token_file: Option<&Path>) {
-    if let Some(path) = token_file {
-        let _ = TOKEN_FILE.set(path.to_path_buf());
+pub(super) fn install(token_file: Option<&Path>, ca_file: Option<&Path>) {
+    for (file, path) in [(&TOKEN_FILE, token_file), (&CA_FILE, ca_file)] {
+        if let Some(path) = path {
+            let _ = file.set(path.to_path_buf());
+        }
     }
     kymo_io::set_remote(|path| Some(open(path.to_str().filter(|_| is_url(path))?)));
 }
@@ -60,14 +66,13 @@ pub(crate) fn versions(path: &Path) -> Vec<(PathBuf, u64)> {
     // What cannot be asked was reported.
     let _ = server.refresh();
     let known = server.known();
-    let all = known.databases.iter().filter_map(|(name, version)| {
-        let rest = below_of(name, &below)?;
+    let all = known.below(&below).map(|(rest, version)| {
         let file = if rest.is_empty() {
             path.to_path_buf()
         } else {
             path.join(rest)
         };
-        Some((file, *version))
+        (file, version)
     });
     all.collect()
 }
@@ -76,20 +81,26 @@ pub(crate) fn versions(path: &Path) -> Vec<(PathBuf, u64)> {
 fn open(text: &str) -> io::Result<Arc<dyn RemoteTree>> {
     let (server, below) = RemoteServer::at(text)?;
     server.refresh()?;
-    let known = server.known();
-    let count = known
-        .databases
-        .keys()
-        .filter(|name| below_of(name, &below).is_some())
-        .count();
-    drop(known);
+    let mut known = server.known();
+    let count = known.below(&below).count();
     if count > MOST_DATABASES {
         let problem = format!(
-            "the server has {count} databases there, and at most {MOST_DATABASES} are shown; specify a directory, such as http://{}/DIRECTORY",
-            server.authority
+            "the server has {count} databases there, and at most {MOST_DATABASES} are shown; specify a directory, such as {}/DIRECTORY",
+            server.address
         );
         return Err(io::Error::new(ErrorKind::InvalidInput, problem));
     }
+    if count > FEW_DATABASES && !std::mem::replace(&mut known.is_many_reported, true) {
+        let terminal = Terminal::new();
+        terminal.warning(format_args!(
+            "{text}: {count} databases are copied from the server before they are shown, which takes a while"
+        ));
+        terminal.hint(format_args!(
+            "specify a directory, such as {}/DIRECTORY",
+            server.address
+        ));
+    }
+    drop(known);
     Ok(server)
 }
 
@@ -102,12 +113,51 @@ fn below_of<'n>(name: &'n str, directory: &str) -> Option<&'n str> {
     }
 }
 
-/// A server, and what it has.
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ServerAddress {
+    is_encrypted: bool,
+    /// `HOST` or `HOST:PORT`.
+    authority: String,
+}
+
+impl ServerAddress {
+    /// Reads an address, and what of the server it names.
+    fn parse(text: &str) -> io::Result<(Self, String)> {
+        let (is_encrypted, rest) = match text.strip_prefix("https://") {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix("http://").unwrap_or(text)),
+        };
+        let (authority, below) = rest.split_once('/').unwrap_or((rest, ""));
+        if authority.is_empty() || authority.contains('@') {
+            return Err(io::Error::new(
+                ErrorKind::InvalidInput,
+                "expected http://HOST:PORT or http://HOST:PORT/DIRECTORY",
+            ));
+        }
+        let address = Self {
+            is_encrypted,
+            authority: authority.to_owned(),
+        };
+        Ok((address, below.trim_matches('/').to_owned()))
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_encrypted { "https" } else { "http" };
+        write!(f, "{scheme}://{}", self.authority)
+    }
+}
+
+/// A server, and what it has below a directory.
 #[derive(Debug)]
 struct RemoteServer {
-    authority: String,
+    address: ServerAddress,
+    /// The directory; all if empty.
+    below: String,
     known: Mutex<Listed>,
-    connection: Mutex<Option<TcpStream>>,
+    connection: Mutex<Option<Connection>>,
     /// The last file that was sent: whoever opens a file looks at it twice.
     last: Mutex<Option<SentFile>>,
 }
@@ -124,33 +174,45 @@ struct SentFile {
 struct Listed {
     databases: BTreeMap<String, u64>,
     asked: Option<Instant>,
+    /// How long the answer took.
+    took: Duration,
     /// What was reported last: the same is not reported again.
     problem: Option<String>,
+    /// Whether it was reported that there are many.
+    is_many_reported: bool,
+}
+
+impl Listed {
+    /// What of the names of databases is below a directory, or nothing of one that is named itself, and their versions.
+    fn below<'l>(&'l self, directory: &'l str) -> impl Iterator<Item = (&'l str, u64)> {
+        // Those that begin alike follow each other.
+        let from = (Bound::Included(directory), Bound::Unbounded);
+        let alike = self.databases.range::<str, _>(from);
+        let alike = alike.take_while(move |(name, _)| name.starts_with(directory));
+        alike.filter_map(move |(name, version)| Some((below_of(name, directory)?, *version)))
+    }
 }
 
 impl RemoteServer {
-    /// The server of an address, and the directory of it that the address names.
+    /// What is known of the server of an address, and the directory or database of it that the address names.
     fn at(text: &str) -> io::Result<(Arc<Self>, String)> {
-        let wrong = |problem: &str| io::Error::new(ErrorKind::InvalidInput, problem);
-        let rest = text.strip_prefix("http://").ok_or_else(|| {
-            wrong("https:// is not supported; forward the port with `ssh -L 9090:localhost:9090 HOST`, and specify http://localhost:9090")
-        })?;
-        let (authority, below) = rest.split_once('/').unwrap_or((rest, ""));
-        if authority.is_empty() || authority.contains('@') {
-            return Err(wrong(
-                "expected http://HOST:PORT or http://HOST:PORT/DIRECTORY",
-            ));
-        }
+        let (address, below) = ServerAddress::parse(text)?;
         let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let server = servers.entry(authority.to_owned()).or_insert_with(|| {
-            Arc::new(Self {
-                authority: authority.to_owned(),
-                known: Mutex::default(),
-                connection: Mutex::default(),
-                last: Mutex::default(),
-            })
+        let has_it = |server: &&Arc<Self>| {
+            server.address == address && below_of(&below, &server.below).is_some()
+        };
+        if let Some(server) = servers.iter().find(has_it) {
+            return Ok((Arc::clone(server), below));
+        }
+        let server = Arc::new(Self {
+            address,
+            below: below.clone(),
+            known: Mutex::default(),
+            connection: Mutex::default(),
+            last: Mutex::default(),
         });
-        Ok((Arc::clone(server), below.trim_matches('/').to_owned()))
+        servers.push(Arc::clone(&server));
+        Ok((server, below))
     }
 
     fn known(&self) -> MutexGuard<'_, Listed> {
@@ -158,20 +220,27 @@ impl RemoteServer {
     }
 
     /// The name of a database or directory of this server, by its path.
-    fn name(&self, path: &Path) -> io::Result<String> {
+    fn name(path: &Path) -> io::Result<String> {
         let text = path.to_str().unwrap_or_default();
-        Self::at(text).map(|(_, name)| name)
+        ServerAddress::parse(text).map(|(_, name)| name)
     }
 
     /// Asks for the list of databases, unless it was asked for just now. What fails is reported once.
     fn refresh(&self) -> io::Result<()> {
         let mut known = self.known();
-        if known.asked.is_some_and(|asked| asked.elapsed() < PERIOD) {
+        let period = PERIOD.max(known.took * PERIOD_PER_TIME);
+        if known.asked.is_some_and(|asked| asked.elapsed() < period) {
             return Ok(());
         }
-        let listed = self.get(LIST).and_then(|body| parse_list(&body));
+        let target = match self.below.is_empty() {
+            true => LIST.to_owned(),
+            false => format!("{LIST}?below={}", encoded(&self.below)),
+        };
+        let begun = Instant::now();
+        let listed = self.get(&target).and_then(|body| parse_list(&body));
         // Behind the answer: a server that is slow is not asked all the time.
         known.asked = Some(Instant::now());
+        known.took = begun.elapsed();
         match listed {
             Ok(databases) => {
                 known.databases = databases;
@@ -179,7 +248,7 @@ impl RemoteServer {
                 Ok(())
             }
             Err(error) => {
-                let problem = format!("http://{}: {error}", self.authority);
+                let problem = format!("{}: {error}", self.address);
                 // At first, the caller reports it.
                 if !known.databases.is_empty() && known.problem.as_ref() != Some(&problem) {
                     Terminal::new().warning(format_args!("{problem}; what is shown stays"));
@@ -199,22 +268,21 @@ impl RemoteServer {
             .unwrap_or_else(PoisonError::into_inner);
         // The server may have closed a connection that was kept: then another one is made.
         if let Some(stream) = connection.take()
-            && let Ok(answer) = self.exchange(stream, target)
+            && let Ok(answer) = stream.get(target)
         {
-            return self.body(answer, target, &mut connection);
+            return Self::body(answer, target, &mut connection);
         }
-        let answer = self.exchange(connect(&self.authority)?, target)?;
-        self.body(answer, target, &mut connection)
+        let answer = Connection::open(&self.address)?.get(target)?;
+        Self::body(answer, target, &mut connection)
     }
 
     /// Takes what an answer says, and keeps its connection.
     fn body(
-        &self,
         answer: HttpReply,
         target: &str,
-        connection: &mut Option<TcpStream>,
+        connection: &mut Option<Connection>,
     ) -> io::Result<Vec<u8>> {
-        *connection = answer.stream;
+        *connection = answer.connection;
         let text = String::from_utf8_lossy(&answer.body[..answer.body.len().min(300)])
             .trim()
             .to_owned();
@@ -224,7 +292,7 @@ impl RemoteServer {
             401 => Err(io::Error::other(
                 "the server asks for a token; specify its file with `--token-file`",
             )),
-            404 if target != LIST => Err(io::Error::other(text)),
+            404 if target.starts_with(&format!("{LIST}/")) => Err(io::Error::other(text)),
             404 => Err(io::Error::new(
                 ErrorKind::Unsupported,
                 "it does not list databases; specify where `kymo serve` answers queries (`query.listen`)",
@@ -234,125 +302,6 @@ impl RemoteServer {
             ))),
         }
     }
-
-    /// Sends a request and reads its answer.
-    fn exchange(&self, mut stream: TcpStream, target: &str) -> io::Result<HttpReply> {
-        let authorization = match TOKEN_FILE.get() {
-            None => String::new(),
-            Some(path) => format!("Authorization: Bearer {}\r\n", read_token(path)?),
-        };
-        let request = format!(
-            "GET {target} HTTP/1.1\r\nHost: {}\r\nUser-Agent: kymo/{}\r\n{authorization}\r\n",
-            self.authority,
-            env!("CARGO_PKG_VERSION")
-        );
-        stream.write_all(request.as_bytes())?;
-        read_reply(stream)
-    }
-}
-
-/// An answer, and the connection if it stays.
-struct HttpReply {
-    status: u16,
-    body: Vec<u8>,
-    stream: Option<TcpStream>,
-}
-
-fn connect(authority: &str) -> io::Result<TcpStream> {
-    let has_port = authority
-        .rsplit_once(':')
-        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let text = if has_port {
-        authority.to_owned()
-    } else {
-        format!("{authority}:80")
-    };
-    let mut failed = io::Error::new(ErrorKind::NotFound, "the name has no address");
-    for address in text.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                stream.set_nodelay(true)?;
-                return Ok(stream);
-            }
-            Err(error) => failed = error,
-        }
-    }
-    Err(failed)
-}
-
-fn read_token(path: &Path) -> io::Result<String> {
-    let failed = |problem: String| {
-        io::Error::new(
-            ErrorKind::InvalidInput,
-            format!("`{}`: {problem}", path.display()),
-        )
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    // As the server reads the same file: the first token of several.
-    let token = text
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty() && !line.starts_with('#'));
-    let token = token.filter(|token| token.chars().all(|char| char.is_ascii_graphic()));
-    token
-        .map(str::to_owned)
-        .ok_or_else(|| failed("expected a token on a line".to_owned()))
-}
-
-/// Reads an answer with a length, as `kymo serve` sends them.
-fn read_reply(mut stream: TcpStream) -> io::Result<HttpReply> {
-    let wrong = || {
-        io::Error::new(
-            ErrorKind::InvalidData,
-            "the answer is not one of `kymo serve`",
-        )
-    };
-    let mut bytes = Vec::new();
-    let mut piece = vec![0; 1 << 16];
-    let (status, length, begin, keeps) = loop {
-        let mut headers = [httparse::EMPTY_HEADER; 100];
-        let mut reply = httparse::Response::new(&mut headers);
-        match reply.parse(&bytes) {
-            Ok(httparse::Status::Complete(begin)) => {
-                let header = |name: &str| {
-                    let mut all = reply.headers.iter();
-                    let found = all.find(|it| it.name.eq_ignore_ascii_case(name))?;
-                    std::str::from_utf8(found.value).ok().map(str::trim)
-                };
-                let length = header("Content-Length").and_then(|text| text.parse::<usize>().ok());
-                let length = length
-                    .filter(|length| *length <= MOST_ANSWER)
-                    .ok_or_else(wrong)?;
-                let keeps =
-                    !header("Connection").is_some_and(|text| text.eq_ignore_ascii_case("close"));
-                break (reply.code.unwrap_or_default(), length, begin, keeps);
-            }
-            Ok(httparse::Status::Partial) if bytes.len() < MOST_HEAD => {}
-            _ => return Err(wrong()),
-        }
-        let count = stream.read(&mut piece)?;
-        if count == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        bytes.extend_from_slice(&piece[..count]);
-    };
-    let mut body = bytes.split_off(begin);
-    while body.len() < length {
-        let count = stream.read(&mut piece)?;
-        if count == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        body.extend_from_slice(&piece[..count]);
-    }
-    let is_exact = body.len() == length;
-    body.truncate(length);
-    Ok(HttpReply {
-        status,
-        body,
-        stream: (keeps && is_exact).then_some(stream),
-    })
 }
 
 /// Reads a list of databases.
@@ -394,13 +343,13 @@ fn encoded(name: &str) -> String {
 
 impl RemoteTree for RemoteServer {
     fn kind(&self, path: &Path) -> io::Result<EntryKind> {
-        let name = self.name(path)?;
+        let name = Self::name(path)?;
         let known = self.known();
         if known.databases.contains_key(&name) {
             return Ok(EntryKind::File);
         }
-        let mut all = known.databases.keys();
-        match all.any(|path| below_of(path, &name).is_some()) {
+        let is_directory = known.below(&name).next().is_some();
+        match is_directory {
             true => Ok(EntryKind::Directory),
             false if name.is_empty() => Ok(EntryKind::Directory),
             // Of what is not found, it would be said that it is a URL.
@@ -409,14 +358,10 @@ impl RemoteTree for RemoteServer {
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
-        let directory = self.name(path)?;
+        let directory = Self::name(path)?;
         let known = self.known();
         let mut entries: BTreeMap<&str, EntryKind> = BTreeMap::new();
-        for rest in known
-            .databases
-            .keys()
-            .filter_map(|name| below_of(name, &directory))
-        {
+        for (rest, _) in known.below(&directory) {
             match rest.split_once('/') {
                 Some((name, _)) => entries.insert(name, EntryKind::Directory),
                 None if rest.is_empty() => return Err(ErrorKind::NotADirectory.into()),
@@ -433,7 +378,7 @@ impl RemoteTree for RemoteServer {
     }
 
     fn source(&self, path: &Path) -> io::Result<SharedSource> {
-        let name = self.name(path)?;
+        let name = Self::name(path)?;
         let version = self.known().databases.get(&name).copied();
         let version = version.ok_or(ErrorKind::NotFound)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -459,13 +404,31 @@ mod tests {
 
     #[test]
     fn addresses_name_servers_and_directories() {
-        let at = |text: &str| {
-            RemoteServer::at(text).map(|(server, below)| (server.authority.clone(), below))
-        };
-        assert_eq!(at("http://h:1").unwrap(), ("h:1".into(), String::new()));
-        assert_eq!(at("http://h:1/a/b/").unwrap(), ("h:1".into(), "a/b".into()));
-        for wrong in ["https://h", "http://", "http:///a", "http://me@h"] {
-            assert!(at(wrong).is_err(), "{wrong}");
+        for (text, address, below) in [
+            ("http://h:1", "http://h:1", ""),
+            ("http://h:1/a/b/", "http://h:1", "a/b"),
+            ("https://h/a", "https://h", "a"),
+        ] {
+            let (found, rest) = ServerAddress::parse(text).unwrap();
+            assert_eq!((&*found.to_string(), &*rest), (address, below));
+        }
+        for wrong in ["https://", "http://", "http:///a", "http://me@h"] {
+            assert!(ServerAddress::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_below_a_directory_that_is_known_is_not_listed_again() {
+        let at = |text: &str| RemoteServer::at(text).unwrap().0;
+        let directory = at("http://once:1/a");
+        assert!(Arc::ptr_eq(&directory, &at("http://once:1/a/b.rrd")));
+        for other in [
+            "http://once:1/ab",
+            "http://once:1",
+            "https://once:1/a",
+            "http://once:2/a",
+        ] {
+            assert!(!Arc::ptr_eq(&directory, &at(other)), "{other}");
         }
     }
 

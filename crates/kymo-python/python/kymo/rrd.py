@@ -15,10 +15,12 @@ from datetime import datetime
 from typing import Any, Union
 
 from . import _kymo
+from ._kymo import __version__
 
 __all__ = [
     "OperationalError",
     "ProgrammingError",
+    "__version__",
     "create",
     "dump",
     "fetch",

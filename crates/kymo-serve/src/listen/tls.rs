@@ -1,4 +1,4 @@
-//! TLS, by rustls: connections that come, and those to targets.
+//! TLS, by rustls: connections that come, and those to servers.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -207,9 +207,15 @@ impl Drop for TlsStream {
     }
 }
 
-/// Encrypts connections to targets.
+/// Encrypts connections to servers.
 #[derive(Clone)]
-pub(crate) struct Connector(Arc<ClientConfig>);
+pub struct Connector(Arc<ClientConfig>);
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").finish_non_exhaustive()
+    }
+}
 
 impl Connector {
     /// Trusts the certificates of a file, or those that the system trusts, and shows a certificate of its own if it has
@@ -218,7 +224,7 @@ impl Connector {
     /// # Errors
     ///
     /// Files that cannot be read, as a message.
-    pub(crate) fn read(ca: Option<&Path>, own: Option<(&Path, &Path)>) -> Result<Self, String> {
+    pub fn read(ca: Option<&Path>, own: Option<(&Path, &Path)>) -> Result<Self, String> {
         let roots = match ca {
             Some(path) => roots(path)?,
             None => {
@@ -242,8 +248,13 @@ impl Connector {
         Ok(Self(Arc::new(config)))
     }
 
-    /// Encrypts a connection to a host, whose certificate must have its name.
-    pub(crate) fn connect(
+    /// Encrypts a connection to a host, whose certificate must have its name. The handshake is done when it is read or
+    /// written first.
+    ///
+    /// # Errors
+    ///
+    /// The host is not a name or address, as a message.
+    pub fn connect(
         &self,
         host: &str,
         stream: TcpStream,

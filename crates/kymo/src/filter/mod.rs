@@ -72,6 +72,7 @@ use kymo_time::Timestamp;
 
 use crate::AnyRecording;
 use crate::pipeline::{Everything, Predicate, Select, Window};
+use crate::timeline::KnownCounts;
 
 pub use kymo_text::nearest;
 
@@ -156,6 +157,8 @@ pub(crate) fn name_of(class: &EventClass) -> &str {
 pub struct Filter {
     recordings: Vec<RecordingPlan>,
     warnings: Vec<FilterError>,
+    /// By recording and stream, which chunks hold no wanted event, as far as that is known.
+    idle: Vec<Vec<Arc<[bool]>>>,
     /// Set by whoever wants no more events.
     stop: Option<Arc<AtomicBool>>,
 }
@@ -250,6 +253,7 @@ impl Filter {
         Ok(Self {
             recordings: plans,
             warnings,
+            idle: Vec::new(),
             stop: None,
         })
     }
@@ -257,6 +261,23 @@ impl Filter {
     /// The same filter for runs that end soon after `stop` is set.
     pub(crate) fn with_stop(self, stop: Option<Arc<AtomicBool>>) -> Self {
         Self { stop, ..self }
+    }
+
+    /// The same filter for runs that leave out the chunks of which it is known that they have no wanted event.
+    pub(crate) fn with_counts(self, recordings: &[AnyRecording], known: &KnownCounts) -> Self {
+        let of_recording = |(recording, source): (usize, &AnyRecording)| {
+            let wants = |class: usize| self.plan(recording, class).is_some();
+            // If all classes are wanted, hardly any chunk has no event of them.
+            if (0..source.event_classes().len()).all(wants) {
+                return Vec::new();
+            }
+            let streams = 0..source.streams().len();
+            streams
+                .map(|stream| known.without(recording, stream, source.chunk_count(stream), wants))
+                .collect()
+        };
+        let idle = recordings.iter().enumerate().map(of_recording).collect();
+        Self { idle, ..self }
     }
 
     /// What is odd in the condition: tests that no event can pass.
@@ -325,6 +346,10 @@ impl<'f> Select for &'f Filter {
 
     fn wants_class(&self, recording: usize, _of: &AnyRecording, class: usize) -> bool {
         self.plan(recording, class).is_some()
+    }
+
+    fn idle_chunks(&self, recording: usize, stream: usize) -> Option<Arc<[bool]>> {
+        self.idle.get(recording)?.get(stream).cloned()
     }
 
     fn is_stopped(&self) -> bool {

@@ -318,7 +318,8 @@ impl<'r> Jobs<'r> {
             first: job.cursor.is_none(),
             ..Batch::default()
         };
-        let Some(chunk) = source.chunk(job.chunk) else {
+        let chunk = source.chunk(job.chunk);
+        let Some(chunk) = chunk.filter(|_| !source.is_idle(job.chunk)) else {
             batch.last = true;
             return (batch, None);
         };

@@ -94,6 +94,7 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
                     window: self.select.window(recording),
                     classes: Arc::clone(&wanted[recording]),
                     narrowed: narrowed.clone(),
+                    idle: self.select.idle_chunks(recording, stream),
                 });
             }
         }

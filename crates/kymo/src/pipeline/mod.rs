@@ -23,6 +23,7 @@ mod window;
 
 use std::io;
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 
 use kymo_model::{Chunk, Event, Fault, FaultReport, FieldId, RowPlace};
 use kymo_time::Timestamp;
@@ -121,6 +122,12 @@ pub trait Select: Sync {
         first.max(self.inner().first_row(recording, stream))
     }
 
+    /// The chunks of a stream that hold no wanted event, if some are known to: by number, whether each one is such a
+    /// chunk. They are not read.
+    fn idle_chunks(&self, recording: usize, stream: usize) -> Option<Arc<[bool]>> {
+        self.inner().idle_chunks(recording, stream)
+    }
+
     /// Whether the run ends before its next chunk.
     fn is_stopped(&self) -> bool {
         self.inner().is_stopped()
@@ -200,6 +207,10 @@ impl Select for Everything {
 
     fn first_row(&self, _recording: usize, _stream: usize) -> RowPlace {
         RowPlace::default()
+    }
+
+    fn idle_chunks(&self, _recording: usize, _stream: usize) -> Option<Arc<[bool]>> {
+        None
     }
 
     fn is_stopped(&self) -> bool {

@@ -19,6 +19,8 @@ pub(super) struct SourceInfo<'r> {
     pub classes: Arc<[bool]>,
     /// The fields that are wanted.
     pub narrowed: Narrowed,
+    /// By number, whether a chunk is known to hold no wanted event.
+    pub idle: Option<Arc<[bool]>>,
 }
 
 impl SourceInfo<'_> {
@@ -28,6 +30,12 @@ impl SourceInfo<'_> {
 
     pub(super) fn chunk(&self, number: usize) -> Option<Chunk> {
         self.input.chunk(self.stream, number)
+    }
+
+    /// Whether a chunk need not be read, as it holds no wanted event.
+    pub(super) fn is_idle(&self, number: usize) -> bool {
+        let idle = self.idle.as_ref().and_then(|idle| idle.get(number));
+        idle.is_some_and(|idle| *idle)
     }
 
     /// The chunks that may hold events of the window, of those that are selected.

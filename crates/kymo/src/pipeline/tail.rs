@@ -106,6 +106,7 @@ impl<'r, S: Select> Tail<'r, S> {
                     window: select.window(number),
                     classes: wanted[number].clone(),
                     narrowed: Narrowed::default(),
+                    idle: select.idle_chunks(recording, stream),
                 });
             }
         }
@@ -303,7 +304,7 @@ impl<'r> TailSource<'r> {
     fn keys<J: Predicate>(&self, number: usize, predicate: &mut J) -> Vec<(Key, u64)> {
         let mut rows = Vec::new();
         let info = &self.info;
-        let Some(chunk) = info.chunk(number) else {
+        let Some(chunk) = info.chunk(number).filter(|_| !info.is_idle(number)) else {
             return rows;
         };
         if predicate.chunk(info.recording, info.input, &chunk).is_err() {

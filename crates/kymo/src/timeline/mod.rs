@@ -98,7 +98,7 @@ pub use self::index::{IndexOptions, IndexState, KnownCounts, Overview, TimelineI
 pub(crate) use self::plan::{RowPlan, named_fields};
 pub use self::refresh::{Changes, InUse, Watched};
 pub use self::rows::Rows;
-pub use self::slices::Slice;
+pub use self::slices::{MissingSlices, Slice};
 pub use self::summary::{Summary, TrackSummary};
 pub use self::text::{Text, TextRows};
 pub use self::tracks::{RowTracks, TrackEntry};
@@ -191,6 +191,9 @@ pub struct Query {
     pub stop: Option<Arc<AtomicBool>>,
     /// Grows by the size in bytes of each chunk that is begun, in any thread; only forwards, without `from` and `to`.
     pub read: Option<Arc<AtomicU64>>,
+    /// How many events of which classes there are in chunks of these recordings, in their order: a chunk without an event
+    /// of a wanted class is not read.
+    pub known: Option<Arc<KnownCounts>>,
     /// Whether batches have the columns that [`RowTracks`] needs.
     with_tracks: bool,
 }
@@ -212,6 +215,7 @@ impl Default for Query {
             batch_rows: 1 << 14,
             stop: None,
             read: None,
+            known: None,
             with_tracks: false,
         }
     }
@@ -286,9 +290,13 @@ impl Timeline {
         if query.with_tracks {
             plan = TrackPlan::of_rules(&self.recordings, plan, false).rows;
         }
+        let filter = Filter::new(&query.filter, &windows, &self.recordings)?;
+        let filter = match &query.known {
+            Some(known) => filter.with_counts(&self.recordings, known),
+            None => filter,
+        };
         Ok(Bound {
-            filter: Filter::new(&query.filter, &windows, &self.recordings)?
-                .with_stop(query.stop.clone()),
+            filter: filter.with_stop(query.stop.clone()),
             from: query.from.clone(),
             to: query.to.clone(),
             direction: query.direction,

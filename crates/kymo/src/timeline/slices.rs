@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use kymo_model::batch::RowId;
-use kymo_model::{EventClass, Recording, SliceRole, Track};
+use kymo_model::{EventClass, FaultReport, Recording, SliceRole, Track};
 use kymo_time::Timestamp;
 
 use super::contributions::{MOST_OPEN, duration_of};
@@ -14,6 +14,18 @@ use super::tracks::{TrackEntry, TrackFinder};
 use super::{RowPlan, Timeline};
 use crate::pipeline::{self, RowRun, Window};
 use crate::tracks::{Ended, OpenSlices, TrackPlan, text_of};
+
+/// What [`Timeline::for_each_slice`] did not hand over.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct MissingSlices {
+    /// Slices that were left out since more than 65,536 were open at once.
+    pub dropped: u64,
+    /// Damage that was met; at most [`MOST_FAULTS`](crate::report::MOST_FAULTS).
+    pub faults: Vec<FaultReport>,
+    /// How many faults there are beyond those.
+    pub more_faults: u64,
+}
 
 /// A slice or state of a track.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +47,7 @@ pub struct Slice<'a> {
 
 impl Timeline {
     /// Hands over the slices and states of a recording: each at the row that ends it, and after all rows those that do
-    /// not end. `take` may end it. Returns how many were left out since more than 65,536 were open at once.
+    /// not end. `take` may end it. Returns what was left out.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -60,12 +72,12 @@ impl Timeline {
         recording: usize,
         threads: usize,
         take: impl FnMut(Slice<'_>) -> ControlFlow<()>,
-    ) -> u64 {
+    ) -> MissingSlices {
         let source = &self.recordings[recording];
         let classes = 0..source.event_classes().len();
         let roles: Vec<_> = classes.map(|class| source.roles(class).slice).collect();
         if roles.iter().all(|role| *role == SliceRole::Instant) {
-            return 0;
+            return MissingSlices::default();
         }
         let mut pairing = Pairing {
             recording: recording as u32,
@@ -88,10 +100,14 @@ impl Timeline {
             threads: threads.max(1),
             ..pipeline::Options::default()
         };
-        run_plan(one, &plan, &within, &options, &mut pairing);
+        let met = run_plan(one, &plan, &within, &options, &mut pairing);
         pairing.finish();
         let dropped = pairing.open.iter().map(|(.., dropped)| dropped);
-        dropped.fold(pairing.dropped, u64::saturating_add)
+        MissingSlices {
+            dropped: dropped.fold(pairing.dropped, u64::saturating_add),
+            faults: met.faults,
+            more_faults: met.more_faults,
+        }
     }
 }
 
@@ -213,7 +229,7 @@ mod tests {
         let recording = kymo_perfetto::Recording::from_bytes(path, text.as_bytes()).unwrap();
         let timeline = Timeline::new(vec![AnyRecording::Perfetto(recording)]);
         let mut slices = Vec::new();
-        let dropped = timeline.for_each_slice(0, 2, |slice| {
+        let missing = timeline.for_each_slice(0, 2, |slice| {
             let end = slice.end.map(Timestamp::as_nanos);
             let name = slice.name.into_owned();
             slices.push((name, slice.track.0, slice.begin.as_nanos(), end));
@@ -224,9 +240,9 @@ mod tests {
             .map(|(name, track, begin, end)| (&name[..], *track, *begin, *end))
             .collect();
         assert_eq!(
-            (dropped, &slices[..]),
+            (missing, &slices[..]),
             (
-                0,
+                MissingSlices::default(),
                 &[
                     ("whole", 1, 2_500, Some(9_500)),
                     ("inner", 0, 2_000, Some(3_000)),

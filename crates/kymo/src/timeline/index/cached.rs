@@ -2,12 +2,13 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use std::sync::Arc;
 
 use kymo_index::{Cached, ChunkCounts, Index, Key};
 use kymo_model::{Recording, Tally};
 use kymo_time::Timestamp;
 
-use super::{IndexOptions, Timeline};
+use super::{Done, IndexOptions, Timeline};
 use crate::AnyRecording;
 use crate::timeline::contributions::own_begin;
 
@@ -96,7 +97,8 @@ pub(super) fn reaches(recording: &AnyRecording, index: &Index) -> Option<bool> {
     same.then(|| counts.by_ref().eq(known.chunks(2).map(|pair| pair[0])))
 }
 
-/// How many events chunks have, as far as indexes in a cache know it, for [`Stats`](crate::report::Stats).
+/// How many events chunks have, as far as indexes know it: [`Stats`](crate::report::Stats) need not count them, and
+/// [queries](crate::timeline::Query::known) need not read those without wanted ones.
 #[derive(Debug, Default)]
 pub struct KnownCounts {
     /// By recording: when its own time begins, and its counts in the order of streams and chunks.
@@ -133,6 +135,45 @@ impl KnownCounts {
         Self {
             recordings: recordings.collect(),
         }
+    }
+
+    /// What an index knows so far: nothing of recordings that have not been gone through.
+    pub(super) fn of_index(done: &[Arc<Done>]) -> Self {
+        let of_recording = |done: &Arc<Done>| {
+            let index = done.index.as_ref();
+            index.map_or_else(Vec::new, |index| index.meta().counts.clone())
+        };
+        // Of these, no times are asked for.
+        let recordings = done.iter().map(|done| (0, of_recording(done)));
+        Self {
+            recordings: recordings.collect(),
+        }
+    }
+
+    /// Of each chunk of a stream, whether it is known to have no event of some classes.
+    pub(crate) fn without(
+        &self,
+        recording: usize,
+        stream: usize,
+        chunks: usize,
+        is_one: impl Fn(usize) -> bool,
+    ) -> Arc<[bool]> {
+        let mut without = vec![false; chunks];
+        let all = self
+            .recordings
+            .get(recording)
+            .map_or(&[][..], |known| &known.1);
+        let before = all.partition_point(|counts| (counts.stream as usize) < stream);
+        let of_stream = all[before..].iter();
+        let of_stream = of_stream.take_while(|counts| counts.stream as usize == stream);
+        let has_none =
+            |counts: &&ChunkCounts| !counts.classes.iter().any(|tally| is_one(tally.class));
+        for counts in of_stream.filter(has_none) {
+            let place = |number: u64| usize::try_from(number).map_or(chunks, |at| at.min(chunks));
+            let end = counts.first.saturating_add(counts.chunks);
+            without[place(counts.first)..place(end)].fill(true);
+        }
+        without.into()
     }
 
     /// The number of events of a stream that has `chunks` chunks, if all of them are known.

@@ -222,6 +222,11 @@ impl TimelineIndex {
         self.worker.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
+    /// How many events the chunks of those recordings have that have been gone through.
+    pub fn known_counts(&self) -> KnownCounts {
+        KnownCounts::of_index(&self.shared.lock())
+    }
+
     /// How many bytes of the recordings have been read.
     pub fn bytes_read(&self) -> u64 {
         self.shared.bytes.load(Ordering::Relaxed)

@@ -13,7 +13,7 @@ use super::*;
 use crate::AnyRecording;
 use crate::report::{Options as ReportOptions, Stats};
 use crate::timeline::contributions::own_begin;
-use crate::timeline::{Columns, Query, RowTracks};
+use crate::timeline::{Columns, Query, RowHead, RowTracks};
 
 fn open(path: &Path) -> Timeline {
     let opened = crate::open::open(&[path.to_path_buf()], &crate::open::Options::default());
@@ -390,6 +390,25 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
+    fn what_counts_leave_out_has_no_wanted_rows(
+        streams in packets(), pattern in "e[0-9*]{1,2}", is_back in any::<bool>(), end in 0..200_000_u64,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &streams, 0);
+        let timeline = open(folder.path());
+        let index = timeline.index(IndexOptions::default());
+        index.wait();
+        let mut query = events_named(&pattern);
+        if is_back {
+            query.direction = Direction::Backwards;
+        }
+        query.range = window(0, 1_000_000 + end as i64);
+        let expected = rows_and_bytes(&timeline, &query).0;
+        query.known = Some(Arc::new(index.known_counts()));
+        prop_assert_eq!(rows_and_bytes(&timeline, &query).0, expected);
+    }
+
+    #[test]
     fn slices_and_counters(text in chrome(), begin in 0.0..1.0, end in 0.0..1.0, width in 1..400_usize) {
         let path = Path::new("x.json");
         let recording = kymo_perfetto::Recording::from_bytes(path, text.as_bytes());
@@ -531,6 +550,68 @@ fn counts_are_taken_from_the_index() {
         }
         same_stats(&timeline, options());
         same_stats(&shifted(&root.join(name), -5_000_000_001), options());
+    }
+}
+
+/// The rows of a query, and how many bytes of chunks were read for them.
+fn rows_and_bytes(timeline: &Timeline, query: &Query) -> (Vec<RowHead>, u64) {
+    let bytes = Arc::new(AtomicU64::new(0));
+    let mut query = query.clone();
+    // Of chunks that begin out of order, not all are counted.
+    query.threads = 1;
+    query.read = Some(Arc::clone(&bytes));
+    let mut rows = Vec::new();
+    timeline
+        .for_each_batch(&query, |batch| {
+            rows.extend((0..batch.len()).map(|row| batch.head(row)));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    (rows, bytes.load(Ordering::Relaxed))
+}
+
+fn events_named(pattern: &str) -> Query {
+    let mut query = Query::default();
+    query.filter.condition = Some(format!("event.name ~ \"{pattern}\""));
+    query
+}
+
+#[test]
+fn chunks_without_wanted_classes_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    // So many that each packet is counted by itself.
+    const EVENTS: u64 = 17_000;
+    let events = |from: u64, class: u8| -> Vec<(u64, u8)> {
+        let times = from * EVENTS..(from + 1) * EVENTS;
+        times
+            .map(|time| (1000 * time, if time % EVENTS == 5 { class } else { 1 }))
+            .collect()
+    };
+    let streams = [
+        vec![events(0, 1), events(1, 2), events(2, 1)],
+        vec![events(0, 1), events(1, 1), events(2, 3)],
+    ];
+    write(folder.path(), &streams, 0);
+    let timeline = open(folder.path());
+    let index = timeline.index(IndexOptions::default());
+    index.wait();
+    let known = Arc::new(index.known_counts());
+    let chunk = packet(&events(0, 1)).len() as u64;
+    for (pattern, packets) in [
+        ("e2", 1),
+        ("e3", 1),
+        ("e[23]", 2),
+        ("e9", 0),
+        ("e1", 6),
+        ("*", 6),
+    ] {
+        let mut query = events_named(pattern);
+        let (expected, all) = rows_and_bytes(&timeline, &query);
+        assert_eq!(all, 6 * chunk, "{pattern}");
+        query.known = Some(Arc::clone(&known));
+        let (found, read) = rows_and_bytes(&timeline, &query);
+        assert_eq!(read, packets * chunk, "{pattern}");
+        assert_eq!(found, expected, "{pattern}");
     }
 }
 
