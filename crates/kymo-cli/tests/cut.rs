@@ -124,6 +124,20 @@ fn several_databases_stay_apart() {
         seen += 1;
     }
     assert!(seen > 1);
+
+    let (mixed, part) = (home.path().join("mixed"), home.path().join("parts"));
+    fs::create_dir(&mixed).unwrap();
+    let bytes = fs::read(files.join("compute.rrd")).unwrap();
+    fs::write(mixed.join("both.rrd"), &bytes).unwrap();
+    for name in ["both.rrd.gz", "only.rrd.gz"] {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut gzip, &bytes).unwrap();
+        fs::write(mixed.join(name), gzip.finish().unwrap()).unwrap();
+    }
+    good(&["cut", text(&mixed), "-o", text(&part)]);
+    for name in ["both.rrd", "both.rrd.gz", "only.rrd"] {
+        assert_eq!(fs::read(part.join(name)).unwrap(), bytes, "{name}");
+    }
 }
 
 /// A datagram of values, in a packet of plain IP to a port.

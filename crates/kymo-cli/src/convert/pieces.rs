@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kymo::AnyRecording;
 use kymo::convert::Pieces;
-use kymo_io::{Access, Bytes, Tree};
+use kymo_io::{Access, Bytes, Tree, without_compression};
 use kymo_model::Recording;
 
 use super::{Job, is_stdout};
@@ -65,7 +65,11 @@ fn directory(
 ) -> Result<Outcome, Failure> {
     whole_directory(&args.output, args.force, |beside| {
         for (number, (place, of)) in places(recordings).iter().zip(recordings).enumerate() {
-            let path = beside.join(place);
+            // Unless that one is there, too.
+            let path = match beside.join(without_compression(place)) {
+                taken if taken.exists() => beside.join(place),
+                path => path,
+            };
             if let Some(parent) = path.parent() {
                 std::fs::create_dir_all(parent)?;
             }
