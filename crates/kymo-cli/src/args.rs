@@ -79,7 +79,8 @@ databases of RRDtool, RRD4J and kymo itself.\n\n\
 Data goes to standard output; warnings, errors and progress go to standard error.",
     after_long_help = "\
 Arguments from a file:
-  --from-file FILE stands for the words of FILE, one a line; # begins a comment
+  --from-file FILE stands for the lines of FILE: an argument each, or an option and its value;
+                   # begins a comment
 
 Environment:
   KYMO_CONFIG      file of configuration [default: kymo/config.toml in XDG_CONFIG_HOME or ~/.config,

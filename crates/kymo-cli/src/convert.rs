@@ -28,7 +28,7 @@ use kymo_io::{Replace, replace};
 use kymo_machine::ByteOrder;
 use kymo_model::FaultReport;
 
-pub(crate) use self::pieces::cut_pieces;
+pub(crate) use self::pieces::{content, cut_pieces};
 use crate::args::Selection;
 use crate::args::convert::{Convert, To};
 use crate::ctf;

@@ -16,6 +16,7 @@ use kymo_model::Recording;
 
 use crate::args::convert::{Convert, To};
 use crate::args::ctf::{Index, Repair};
+use crate::args::key::KeyFile;
 use crate::convert::report_discarded;
 use crate::directory::{places, refuse_inputs, refuse_there, whole_directory};
 use crate::open::{
@@ -47,23 +48,46 @@ pub(crate) fn convert(
         packed: args.packed,
         packet_bytes: args.packet_size,
         protection: protection(args),
+        kept_protection: args.keeps_protection.then(|| {
+            let keys = args.input.key_file.iter().map(|file| file.key.clone());
+            (keys.collect(), kymo_io::random as Nonce)
+        }),
         metadata_protection: protection(args).filter(|_| args.encrypt && !args.plain_metadata),
         index: args.index,
         repairs: false,
         threads: threads(&args.work),
         strict: args.work.strict,
     };
+    let recordings = &inputs.recordings;
     let parts = match args.separate {
-        true => separate(&inputs.recordings),
-        false => vec![(PathBuf::new(), (0..inputs.recordings.len()).collect())],
+        true => separate(recordings),
+        false => vec![(PathBuf::new(), (0..recordings.len()).collect())],
     };
-    let job = Job {
-        recordings: &inputs.recordings,
-        filter,
-        options: &options,
-        terminal,
-    };
-    job.write(&args.output, args.force, &parts)
+    refuse_inputs(&args.output, recordings)?;
+    terminal.show_progress(total_bytes(recordings));
+    let outcome = whole_directory(&args.output, args.force, |beside| {
+        let mut all = Outcome::Good;
+        for (place, which) in &parts {
+            let mut options = options.clone();
+            if args.keeps_protection {
+                let first = which.first().map(|&first| &recordings[first]);
+                options.metadata_protection =
+                    first.and_then(|first| metadata_protection(first, &args.input.key_file));
+            }
+            let job = Job {
+                recordings,
+                filter,
+                options: &options,
+                terminal,
+            };
+            if job.part(&beside.join(place), which)? != Outcome::Good {
+                all = Outcome::Damage;
+            }
+        }
+        Ok(all)
+    });
+    terminal.end_progress();
+    outcome
 }
 
 /// How packets are to be secured; `None` where they are not.
@@ -84,10 +108,10 @@ fn protection(args: &Convert) -> Option<(Protection, Nonce)> {
     })
 }
 
-/// Metadata that was encrypted stays so; packets are copied as they are.
-fn metadata_protection(recording: &AnyRecording, args: &Repair) -> Option<(Protection, Nonce)> {
+/// Metadata that was encrypted stays so.
+fn metadata_protection(recording: &AnyRecording, keys: &[KeyFile]) -> Option<(Protection, Nonce)> {
     let is_encrypted = recording.as_ctf()?.metadata().is_encrypted;
-    let key = args.input.key_file.first().filter(|_| is_encrypted)?;
+    let key = keys.first().filter(|_| is_encrypted)?;
     let protection = Protection {
         key: Some(key.key.clone()),
         ..Protection::default()
@@ -141,7 +165,11 @@ pub(crate) fn repair(args: &Repair, terminal: &Terminal) -> Result<Outcome, Fail
                 packed: false,
                 packet_bytes: None,
                 protection: None,
-                metadata_protection: metadata_protection(&inputs.recordings[which[0]], args),
+                kept_protection: None,
+                metadata_protection: metadata_protection(
+                    &inputs.recordings[which[0]],
+                    &args.input.key_file,
+                ),
                 index: false,
                 repairs: true,
                 threads: args.threads.count(),
@@ -268,27 +296,6 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn write(
-        &self,
-        output: &Path,
-        force: bool,
-        parts: &[(PathBuf, Vec<usize>)],
-    ) -> Result<Outcome, Failure> {
-        refuse_inputs(output, self.recordings)?;
-        self.terminal.show_progress(total_bytes(self.recordings));
-        let outcome = whole_directory(output, force, |beside| {
-            let mut all = Outcome::Good;
-            for (place, which) in parts {
-                if self.part(&beside.join(place), which)? != Outcome::Good {
-                    all = Outcome::Damage;
-                }
-            }
-            Ok(all)
-        });
-        self.terminal.end_progress();
-        outcome
-    }
-
     /// Writes one trace, and reports what it cannot hold.
     fn part(&self, path: &Path, which: &[usize]) -> Result<Outcome, Stop> {
         let advance = |bytes| self.terminal.advance(bytes);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, FromArgMatches};
 use kymo::AnyRecording;
 use kymo::convert::Pieces;
+use kymo_cpel::json;
 use kymo_ctf::class::Dialect;
-use kymo_io::Tree;
 use kymo_model::Recording;
 
 use crate::args::convert::Convert;
@@ -24,25 +24,24 @@ pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
         // Whatever opens it next reports why nothing can be opened.
         None => "ctf1.8",
         Some([first, rest @ ..]) => {
-            if Pieces::is_cut(first) {
-                return match rest {
-                    [] => pieces(args, terminal),
-                    _ => Err(Failure::Usage(format!(
-                        "error: cannot cut `{}` together with other recordings: its format holds one\n\
-                         hint: cut each into an output of its own",
-                        first.path().display()
-                    ))),
+            let refuse_others = |is_other: &dyn Fn(&AnyRecording) -> bool| {
+                let Some(other) = rest.iter().find(|other| is_other(other)) else {
+                    return Ok(());
                 };
-            }
-            let to = format_of(first)?;
-            if let Some(other) = rest.iter().find(|other| format_of(other).ok() != Some(to)) {
-                let problem = format!(
-                    "error: `{}` and `{}` have different formats",
+                Err(Failure::Usage(format!(
+                    "error: `{}` and `{}` have different formats\n\
+                     hint: cut each into an output of its own",
                     first.path().display(),
                     other.path().display()
-                );
-                return Err(Failure::Usage(problem));
+                )))
+            };
+            if Pieces::is_cut(first) {
+                refuse_others(&|other| !Pieces::is_cut(other))?;
+                return convert::cut_pieces(&as_convert(args, Vec::new())?, terminal);
             }
+            let inputs = &args.input.paths;
+            let to = format_of(first, inputs)?;
+            refuse_others(&|other| format_of(other, inputs).ok() != Some(to))?;
             to
         }
         Some([]) => return Err(Failure::Unreadable),
@@ -53,19 +52,6 @@ pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
         words.push("--separate".into());
     }
     convert::run(&as_convert(args, words)?, terminal)
-}
-
-/// Cuts a file of which events are pieces.
-fn pieces(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
-    let is_wrapped = |path: &&PathBuf| Tree::is_wrapped(path).unwrap_or(false);
-    if let Some(path) = args.input.paths.iter().find(is_wrapped) {
-        return Err(Failure::Usage(format!(
-            "error: cannot cut `{}`: it is in an archive, compressed or standard input\n\
-             hint: extract or store it as a file first",
-            path.display()
-        )));
-    }
-    convert::cut_pieces(&as_convert(args, Vec::new())?, terminal)
 }
 
 /// What `kymo convert` would be asked, with some more words.
@@ -84,6 +70,7 @@ fn as_convert(args: Cut, more: Vec<OsString>) -> Result<Convert, Failure> {
         selection: args.selection,
         work: args.work,
         force: args.force,
+        keeps_protection: true,
         ..convert
     })
 }
@@ -101,41 +88,25 @@ fn is_parquet(path: &Path) -> bool {
 }
 
 /// The format that a recording has, as `kymo convert --to` names it.
-fn format_of(recording: &AnyRecording) -> Result<&'static str, Failure> {
+fn format_of(recording: &AnyRecording, inputs: &[PathBuf]) -> Result<&'static str, Failure> {
     let path = recording.path();
     let dialect = match recording {
-        AnyRecording::Cpel(_) => return Ok("cpel"),
+        AnyRecording::Cpel(_) => {
+            let is_json = convert::content(inputs, path).is_ok_and(|bytes| json::begins(&bytes));
+            return Ok(if is_json { "jsonl" } else { "cpel" });
+        }
         AnyRecording::Elog(_) => return Ok("elog"),
         _ if is_parquet(path) => return Ok("parquet"),
         other => other.as_ctf().map(|trace| trace.class().dialect),
     };
-    let remedy = match (recording, dialect) {
-        (_, Some(Dialect::Ctf18)) => return Ok("ctf1.8"),
-        (_, Some(Dialect::Ctf2)) => return Ok("ctf2"),
-        (AnyRecording::Perfetto(trace), _) => {
-            let to = if trace.format().name == "chrome" {
-                "chrome"
-            } else {
-                "perfetto"
-            };
-            format!(
-                "`kymo convert --to {to}` writes slices, counters and flows again, but not the packets as they were"
-            )
-        }
-        (_, Some(_)) => "`kymo convert --to ctf2` writes a part of it as CTF 2".to_owned(),
-        (AnyRecording::Rrd(_), _) => {
-            "`kymo rrd convert` makes a database of it, which can be cut".to_owned()
-        }
-        _ => "cut one at a time".to_owned(),
-    };
-    let rfc = if dialect.is_some() {
-        " of RFC v1.1"
-    } else {
-        ""
-    };
-    Err(Failure::Usage(format!(
-        "error: cannot cut `{}`: it is {}{rfc}\nhint: {remedy}",
-        path.display(),
-        recording.what()
-    )))
+    match dialect {
+        Some(Dialect::Ctf18) => Ok("ctf1.8"),
+        Some(Dialect::Ctf2) => Ok("ctf2"),
+        Some(Dialect::Rfc11) => Ok("ctf-rfc"),
+        None => Err(Failure::Usage(format!(
+            "error: cannot cut `{}`: it is {}\nhint: `kymo convert` writes a part of it in another format",
+            path.display(),
+            recording.what()
+        ))),
+    }
 }

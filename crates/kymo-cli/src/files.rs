@@ -10,7 +10,8 @@ const DEEPEST: u32 = 8;
 /// Maximum bytes of all files together.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Replaces `--from-file FILE` by the lines of the file, a word each. Commands of `kymo rrd` are left as they are.
+/// Replaces `--from-file FILE` by the lines of the file, a word each; a line `--option value` is two. Commands of
+/// `kymo rrd` are left as they are.
 ///
 /// # Errors
 ///
@@ -66,13 +67,21 @@ fn expand_to(words: Vec<OsString>, deepest: u32, left: &mut u64) -> Result<Vec<O
             .ok_or_else(|| format!("'{shown}': more than {MOST_BYTES} bytes of arguments"))?;
         let lines = text.lines().map(str::trim);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-        all.extend(expand_to(
-            lines.map(OsString::from).collect(),
-            deeper,
-            left,
-        )?);
+        let words = lines.flat_map(words_of).map(OsString::from).collect();
+        all.extend(expand_to(words, deeper, left)?);
     }
     Ok(all)
+}
+
+/// An option and its value, where a line has both with blanks between them; else the line.
+fn words_of(line: &str) -> impl Iterator<Item = &str> {
+    let both = line.split_once(char::is_whitespace);
+    let both = both.filter(|(option, _)| option.starts_with('-') && !option.contains('='));
+    let (first, second) = match both {
+        Some((option, value)) => (option, Some(value.trim_start())),
+        None => (line, None),
+    };
+    std::iter::once(first).chain(second)
 }
 
 #[cfg(test)]
@@ -88,7 +97,7 @@ mod tests {
         );
         std::fs::write(&inner, "--event=b c\n").unwrap();
         let text = format!(
-            "# comment\n\n  --event=a  \n--from-file={}\n",
+            "# comment\n\n  --event=a  \n--from-file={}\n--where  x > 1\na b\n",
             inner.display()
         );
         std::fs::write(&outer, text).unwrap();
@@ -108,6 +117,9 @@ mod tests {
             "print",
             "--event=a",
             "--event=b c",
+            "--where",
+            "x > 1",
+            "a b",
             "x",
             "--",
             "--from-file",

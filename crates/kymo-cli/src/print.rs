@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
             })
         }
         Format::Details => {
-            let options = details(&args.details);
+            let options = details(&args.details, palette(args.color));
             show(args, terminal, |_, _| Details::new(options))
         }
         Format::Json => show(args, terminal, |_, wall| {
@@ -255,8 +255,8 @@ fn ended(
     })
 }
 
-/// What `--format details` leaves out.
-fn details(items: &[DetailsItem]) -> DetailsOptions {
+/// What `--format details` leaves out, and its colours.
+fn details(items: &[DetailsItem], colors: Option<Palette>) -> DetailsOptions {
     let has = |item| items.contains(&item);
     DetailsOptions {
         compact: has(DetailsItem::Compact),
@@ -266,6 +266,7 @@ fn details(items: &[DetailsItem]) -> DetailsOptions {
         no_time: has(DetailsItem::NoTime),
         no_trace_name: has(DetailsItem::NoTraceName),
         no_uid: has(DetailsItem::NoUid),
+        colors,
     }
 }
 
@@ -298,7 +299,7 @@ fn refuse_options_of_others(args: &Print) -> Result<(), Failure> {
         ("--enum-flags", args.enum_flags, &[Pretty]),
         ("--fields", !args.fields.is_empty(), &[Pretty]),
         // Scripts that want no colours say so whatever they print.
-        ("--color", args.color == Color::Always, &[Pretty]),
+        ("--color", args.color == Color::Always, &[Pretty, Details]),
         ("--tag", !args.tag.is_empty(), &[ElogDump]),
         ("--before", args.before > 0, with_warnings),
         ("--after", args.after > 0, with_warnings),

@@ -477,7 +477,12 @@ fn what_does_not_fit_a_format_is_refused() {
             "--color=always",
         ] {
             let name = option.split('=').next().expect("a name");
-            let why = format!("`{name}` is for pretty, and the output is {format}");
+            let whose = match (name, format) {
+                ("--color", "details") => continue,
+                ("--color", _) => "pretty and details",
+                _ => "pretty",
+            };
+            let why = format!("`{name}` is for {whose}, and the output is {format}");
             refused(&["--format", format, option], &why);
         }
     }

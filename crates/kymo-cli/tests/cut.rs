@@ -91,6 +91,55 @@ fn a_database_loses_the_rows_that_are_not_chosen() {
     }
 }
 
+#[test]
+fn several_databases_stay_apart() {
+    let home = TempDir::new().unwrap();
+    let part = home.path().join("part");
+    let range = [
+        "--begin",
+        "2023-11-14 20:00:00",
+        "--end",
+        "2023-11-14 22:00:00",
+    ];
+    let files = common::example("munin");
+    good(&[&["cut", text(&files), "-o", text(&part)][..], &range].concat());
+    let mut seen = 0;
+    for entry in fs::read_dir(&files).unwrap() {
+        let path = entry.unwrap().path();
+        let Some(name) = path
+            .file_name()
+            .filter(|name| name.to_string_lossy().ends_with(".rrd"))
+        else {
+            continue;
+        };
+        let alone = home.path().join("alone.rrd");
+        good(
+            &[
+                &["cut", text(&path), "-o", text(&alone), "--force"][..],
+                &range,
+            ]
+            .concat(),
+        );
+        assert_eq!(fs::read(part.join(name)).unwrap(), fs::read(alone).unwrap());
+        seen += 1;
+    }
+    assert!(seen > 1);
+
+    let (mixed, part) = (home.path().join("mixed"), home.path().join("parts"));
+    fs::create_dir(&mixed).unwrap();
+    let bytes = fs::read(files.join("compute.rrd")).unwrap();
+    fs::write(mixed.join("both.rrd"), &bytes).unwrap();
+    for name in ["both.rrd.gz", "only.rrd.gz"] {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut gzip, &bytes).unwrap();
+        fs::write(mixed.join(name), gzip.finish().unwrap()).unwrap();
+    }
+    good(&["cut", text(&mixed), "-o", text(&part)]);
+    for name in ["both.rrd", "both.rrd.gz", "only.rrd"] {
+        assert_eq!(fs::read(part.join(name)).unwrap(), bytes, "{name}");
+    }
+}
+
 /// A datagram of values, in a packet of plain IP to a port.
 fn packet(host: &str, seconds: u64, port: u16) -> Vec<u8> {
     let mut datagram = Vec::new();
@@ -179,7 +228,6 @@ fn an_export_of_maps_loses_rows() {
         "/../../fuzz/corpus/maps/export.sql"
     );
     fs::copy(export, &file).unwrap();
-    let time = fs::metadata(&file).unwrap().modified().unwrap();
     let whole = printed(&[text(&file)]);
     let cut = |options: &[&str]| {
         let args = ["cut", text(&file), "-o", text(&part), "--force"];
@@ -187,8 +235,6 @@ fn an_export_of_maps_loses_rows() {
         assert_eq!(kymo(&[&args, options].concat()).status.code(), Some(1));
     };
     cut(&["--where", "value > 1"]);
-    let written = fs::File::options().append(true).open(&part).unwrap();
-    written.set_modified(time).unwrap();
     let chosen = printed(&[text(&file), "--where", "value > 1"]);
     assert!(!chosen.is_empty() && chosen.len() < whole.len());
     assert_eq!(printed(&[text(&part)]), chosen);
@@ -197,23 +243,117 @@ fn an_export_of_maps_loses_rows() {
     assert_eq!(fs::read(&part).unwrap(), fs::read(&file).unwrap());
 }
 
+/// Lines without the numbers of tracks, which count those that a file has.
+fn without_tracks(lines: Vec<String>) -> Vec<String> {
+    let line = |line: String| match line.split_once("track = ") {
+        Some((before, rest)) => {
+            let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            format!("{before}{rest}")
+        }
+        None => line,
+    };
+    lines.into_iter().map(line).collect()
+}
+
 #[test]
-fn what_cannot_be_cut_is_refused_with_a_remedy() {
+fn traces_keep_packets_and_events() {
     let home = TempDir::new().unwrap();
-    let chrome = home.path().join("trace.json");
-    fs::write(
+    let path = |name: &str| home.path().join(name);
+    let chrome = path("trace.json");
+    let event = |time: u64, thread: u64| {
+        format!(r#" {{"ph":"X","name":"\u0061","ts":{time},"dur":1.50,"pid":1,"tid":{thread}}}"#)
+    };
+    let events: Vec<_> = (0..9).map(|number| event(number, number % 3)).collect();
+    let text_of = |events: &[String]| {
+        format!(
+            "{{\"traceEvents\": [\n{},\n{}\n], \"more\": 1}}\n",
+            r#"{"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"two"}}"#,
+            events.join(",\n")
+        )
+    };
+    fs::write(&chrome, text_of(&events)).unwrap();
+    let part = path("part.json");
+    holds_but_tracks(&chrome, &part, &["--where", "track_name == 'two'"]);
+    let of_two = [&events[2], &events[5], &events[8]].map(Clone::clone);
+    assert_eq!(fs::read_to_string(&part).unwrap(), text_of(&of_two));
+    holds_but_tracks(
         &chrome,
-        r#"[{"ph":"X","name":"a","ts":1,"dur":1,"pid":1,"tid":1}]"#,
-    )
-    .unwrap();
-    let rfc = common::example("rfc-small");
-    for (path, expected) in [
-        (text(&chrome), "`kymo convert --to chrome`"),
-        (text(&rfc), "`kymo convert --to ctf2`"),
-    ] {
-        let output = kymo(&["cut", path, "-o", text(&home.path().join("part"))]);
+        &part,
+        &["--begin", "0.000003", "--end", "0.000006"],
+    );
+    // What is compressed is written as it is inside.
+    let packed = path("packed.json.gz");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, text_of(&events).as_bytes()).unwrap();
+    fs::write(&packed, gzip.finish().unwrap()).unwrap();
+    good(&["cut", text(&packed), "-o", text(&part), "--force"]);
+    assert_eq!(fs::read_to_string(&part).unwrap(), text_of(&events));
+
+    let perfetto = path("trace.pftrace");
+    good(&["convert", text(&chrome), "-o", text(&perfetto)]);
+    let part = path("part.pftrace");
+    holds_but_tracks(
+        &perfetto,
+        &part,
+        &["--begin", "0.000003", "--end", "0.000006"],
+    );
+    holds_but_tracks(&perfetto, &part, &["--where", "track_name == 'two'"]);
+
+    let (rfc, part) = (common::example("rfc-small"), path("part"));
+    holds(&rfc, &part, &["--event", "receive"]);
+    holds(&rfc, &part, &["--end", "02:16:25.0000015"]);
+    good(&["cut", text(&rfc), "-o", text(&part), "--force"]);
+    for name in ["kernel_0", "kernel_1", "network_0"] {
+        assert_eq!(
+            fs::read(part.join(name)).unwrap(),
+            fs::read(rfc.join(name)).unwrap()
+        );
+    }
+}
+
+/// As [`holds`], for files of which parts number tracks anew.
+fn holds_but_tracks(file: &Path, part: &Path, options: &[&str]) {
+    let (file, part) = (text(file), text(part));
+    good(&[&["cut", file, "-o", part, "--force"], options].concat());
+    let chosen = without_tracks(printed(&[&[file], options].concat()));
+    assert!(chosen.len() > 1, "{options:?}");
+    assert_eq!(without_tracks(printed(&[part])), chosen, "{options:?}");
+}
+
+#[test]
+fn logs_keep_their_form() {
+    let home = TempDir::new().unwrap();
+    let path = |name: &str| home.path().join(name);
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kymo-cpel/tests/data");
+    let (gist, part) = (data.join("gist_200.gist"), path("part.gist"));
+    holds(&gist, &part, &["--end", "00:00:01.001"]);
+    let (whole, part) = (fs::read(&gist).unwrap(), fs::read(&part).unwrap());
+    let count = (part.len() - 4) / 20;
+    assert_eq!(part[..4], (count as u32).to_be_bytes());
+    assert_eq!(part[4..], whole[4..part.len()]);
+
+    let (lines, part) = (path("log.jsonl"), path("part.jsonl"));
+    let log = common::example("vpp-small.cpel");
+    good(&["convert", text(&log), "-o", text(&lines)]);
+    holds(&lines, &part, &["--where", "track == 1"]);
+    assert!(
+        fs::read_to_string(&part)
+            .unwrap()
+            .starts_with("{\"timestamp\":")
+    );
+}
+
+#[test]
+fn formats_are_not_mixed() {
+    let home = TempDir::new().unwrap();
+    let part = home.path().join("part");
+    for other in ["lttng-small", "vpp-small.cpel"] {
+        let (databases, other) = (common::example("munin"), common::example(other));
+        let args = ["cut", text(&databases), text(&other), "-o", text(&part)];
+        let output = kymo(&args);
         let reported = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{reported}");
-        assert!(reported.contains(expected), "{reported}");
+        assert!(reported.contains("have different formats"), "{reported}");
+        assert!(!part.exists());
     }
 }

@@ -299,3 +299,47 @@ fn a_key_file_that_everybody_can_read_is_warned_of() {
         assert_eq!(error.contains(warning), is_public, "{mode:o}: {error}");
     }
 }
+
+#[test]
+fn a_part_stays_secured() {
+    let home = secured();
+    let path = |name: &str| home.path().join(name);
+    let whole = fs::read(path("t/s_0")).expect("a stream");
+    let (code, _, error) = reported(&home, &["cut", "--key-file", "key", "t", "-o", "all"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert_eq!(fs::read(path("all/s_0")).expect("a stream"), whole);
+
+    // Half of the second packet, and the third one.
+    let begin = ["--begin", "0.000001002"];
+    let args = [&["cut", "--key-file", "key", "t", "-o", "part"][..], &begin].concat();
+    let (code, _, error) = reported(&home, &args);
+    assert_eq!(code, Some(0), "{error}");
+    let part = fs::read(path("part/s_0")).expect("a stream");
+    assert_eq!(part.len(), 2 * 4096);
+    assert_eq!(part[4096..], whole[2 * 4096..]);
+    let schemes = |packet: &[u8]| packet[44..48].to_vec();
+    assert_eq!(schemes(&part), schemes(&whole[4096..]));
+    let all = events(&home, &[&["--key-file", "key", "t"][..], &begin].concat());
+    assert_eq!(all.len(), 3);
+    assert_eq!(events(&home, &["--key-file", "key", "part"]), all);
+    let (code, lines, _) = reported(&home, &["print", "part"]);
+    assert_eq!((code, lines), (Some(1), 0));
+
+    // Metadata that is encrypted stays so.
+    let args = ["--to", "ctf-rfc", "--encrypt", "-o", "closed"];
+    let (code, _, error) = reported(
+        &home,
+        &[&["convert", "--key-file", "key", "t"][..], &args].concat(),
+    );
+    assert_eq!(code, Some(0), "{error}");
+    let args = [
+        &["cut", "--key-file", "key", "closed", "-o", "half"][..],
+        &begin,
+    ]
+    .concat();
+    let (code, _, error) = reported(&home, &args);
+    assert_eq!(code, Some(0), "{error}");
+    let metadata = fs::read(path("half/metadata")).expect("metadata");
+    assert!(!metadata.windows(4).any(|word| word == b"beat"));
+    assert_eq!(events(&home, &["--key-file", "key", "half"]), all);
+}

@@ -23,6 +23,34 @@ pub(crate) fn trace(data: &[u8], form: Form) {
     assert_eq!(digest.events, recording.events());
     let again = open().expect("it was opened before");
     assert_eq!(walk(&again), digest);
+    cut(&recording, data);
+}
+
+/// A part of the file: with all events it is the file, and events that are chosen come back.
+fn cut(recording: &Recording, data: &[u8]) {
+    let part = |stays: &dyn Fn(usize, u64) -> bool| {
+        let mut part = Vec::new();
+        let written = recording.write_cut(data, stays, &mut part);
+        written.expect("memory takes all");
+        part
+    };
+    if recording.faults().is_empty() {
+        assert!(part(&|_, _| true) == data, "all of a file is the file");
+    }
+    for step in [2, 3] {
+        let stays = |_, number: u64| number % step == 1;
+        let mut chosen = 0;
+        for chunk in recording.chunks(0) {
+            let mut cursor = recording.cursor(&chunk);
+            while let Some(event) = cursor.next_event().expect("what was written is whole") {
+                chosen += u64::from(stays(chunk.number, event.number()));
+            }
+        }
+        let part = part(&stays);
+        let found = Recording::from_form(Path::new("x"), &part, recording.form());
+        let found = found.expect("so little is sorted in memory");
+        assert!(found.events() >= chosen, "what was chosen is there");
+    }
 }
 
 /// What a recording says, summed up.

@@ -11,6 +11,7 @@ use kymo_model::{FaultCode, FaultReport};
 use kymo_text::Line;
 
 use crate::classes::{Classes, Extras, Kind};
+use crate::cut::{Kept, Stays};
 use crate::row::{self, Order, Value};
 use crate::sort::Sorter;
 use crate::tracks::Tracks;
@@ -191,6 +192,13 @@ impl Row<'_> {
             ended_flows: &[],
         }
     }
+
+    fn order(&self) -> Order {
+        Order::new(
+            self.time,
+            (self.kind == Kind::Slice).then_some(self.duration),
+        )
+    }
 }
 
 /// What a row has beside its arguments, as bits.
@@ -202,9 +210,21 @@ pub(crate) mod has {
     pub(crate) const OTHER: u64 = 16;
 }
 
+/// What becomes of rows.
+#[derive(Debug)]
+pub(crate) enum Taking {
+    /// They are sorted, with all that they have.
+    Whole,
+    /// They are sorted, and each has only its number among those of the file. There are at most `most`.
+    Numbers { next: u64, most: u64 },
+    /// None is kept: what becomes of each is known already.
+    Cut(Kept),
+}
+
 /// Gathers rows, tracks, classes, faults and counts.
 #[derive(Debug)]
 pub(crate) struct Builder {
+    pub(crate) taking: Taking,
     pub(crate) classes: Classes,
     pub(crate) tracks: Tracks,
     pub(crate) categories: Shared,
@@ -228,6 +248,7 @@ impl Builder {
     /// A builder for a file of `size` bytes.
     pub(crate) fn new(path: PathBuf, size: u64) -> Self {
         Self {
+            taking: Taking::Whole,
             classes: Classes::default(),
             tracks: Tracks::default(),
             categories: Shared::default(),
@@ -289,6 +310,20 @@ impl Builder {
 
     /// Adds an event.
     pub(crate) fn push(&mut self, row: &Row<'_>, args: &Args) -> Result<(), Stop> {
+        match &mut self.taking {
+            Taking::Whole => {}
+            Taking::Numbers { next, most } if next == most => return Err(Stop::TooMuch),
+            Taking::Numbers { next, .. } => {
+                let number = *next;
+                *next += 1;
+                let push = |out: &mut Vec<u8>| row::push_varint(number, out);
+                return Ok(self.sorter.push(row.order(), push)?);
+            }
+            Taking::Cut(kept) => {
+                kept.next_row();
+                return Ok(());
+            }
+        }
         let (class, needs_name) = self.classes.find(row.kind, row.name);
         self.keyed.clear();
         self.other.clear();
@@ -345,9 +380,8 @@ impl Builder {
         if let Some(time) = row.time {
             self.earliest = self.earliest.min(time);
         }
-        let duration = (row.kind == Kind::Slice).then_some(row.duration);
         let (keyed, other) = (&self.keyed, self.other.as_bytes());
-        self.sorter.push(Order::new(row.time, duration), |out| {
+        self.sorter.push(row.order(), |out| {
             let flag = |is_there: bool, flag: u64| if is_there { flag } else { 0 };
             let flags = flag(needs_name, has::NAME)
                 | flag(extras.category && category.is_none(), has::CATEGORY)
@@ -385,6 +419,14 @@ impl Builder {
         match self.sorter.bytes() > self.most_bytes {
             true => Err(Stop::TooMuch),
             false => Ok(()),
+        }
+    }
+
+    /// Of the rows since the last call, which of them stay in a part of the file.
+    pub(crate) fn cut(&mut self) -> Stays<'_> {
+        match &mut self.taking {
+            Taking::Cut(kept) => kept.stays(),
+            _ => Stays::default(),
         }
     }
 

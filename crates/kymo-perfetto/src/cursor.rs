@@ -25,7 +25,7 @@ impl<'a> RowCursor<'a> {
     pub(crate) fn new(recording: &'a Recording, chunk: &Chunk) -> Self {
         Self {
             recording,
-            bytes: recording.rows(chunk),
+            bytes: recording.rows(chunk.number),
             at: 0,
             number: 0,
             room: RefCell::new(Line::new()),

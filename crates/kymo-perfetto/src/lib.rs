@@ -15,6 +15,7 @@ mod builder;
 mod chrome;
 mod classes;
 mod cursor;
+mod cut;
 mod legacy;
 pub mod message;
 mod perfetto;

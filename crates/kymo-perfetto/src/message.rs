@@ -85,9 +85,11 @@ pub mod counter {
 
 pub mod event {
     pub const TIMESTAMP_DELTA_US: u32 = 1;
+    pub const THREAD_TIME_DELTA_US: u32 = 2;
     pub const CATEGORY_IIDS: u32 = 3;
     pub const ANNOTATIONS: u32 = 4;
     pub const LEGACY_EVENT: u32 = 6;
+    pub const THREAD_INSTRUCTIONS_DELTA: u32 = 8;
     pub const TYPE: u32 = 9;
     pub const NAME_IID: u32 = 10;
     pub const TRACK_UUID: u32 = 11;

@@ -63,6 +63,14 @@ pub(crate) struct Times {
     pub(crate) from_unix_epoch: Option<i64>,
 }
 
+/// Reads the bytes of a file.
+pub(crate) fn read(bytes: &[u8], form: Form, builder: &mut Builder) -> io::Result<Times> {
+    match form {
+        Form::Perfetto => perfetto::read(bytes, builder),
+        Form::Chrome => chrome::read(bytes, builder),
+    }
+}
+
 /// A trace that is open.
 ///
 /// ```
@@ -128,10 +136,7 @@ impl Recording {
     /// When its events cannot be sorted.
     pub fn from_form(path: &Path, bytes: &[u8], form: Form) -> Result<Self, OpenError> {
         let mut builder = Builder::new(path.to_path_buf(), bytes.len() as u64);
-        let read = match form {
-            Form::Perfetto => perfetto::read(bytes, &mut builder),
-            Form::Chrome => chrome::read(bytes, &mut builder),
-        };
+        let read = read(bytes, form, &mut builder);
         let failed = |error| OpenError::Sort {
             path: path.to_path_buf(),
             error,
@@ -199,8 +204,9 @@ impl Recording {
         &self.notes
     }
 
-    pub(crate) fn rows(&self, chunk: &Chunk) -> &[u8] {
-        let rows = self.sorted.parts.get(chunk.number).and_then(|part| {
+    /// The rows of a chunk.
+    pub(crate) fn rows(&self, chunk: usize) -> &[u8] {
+        let rows = self.sorted.parts.get(chunk).and_then(|part| {
             let begin = usize::try_from(part.offset).ok()?;
             let end = begin.checked_add(usize::try_from(part.bytes).ok()?)?;
             self.sorted.spool.bytes().get(begin..end)

@@ -112,6 +112,15 @@ pub(crate) fn split(bytes: &[u8]) -> Option<(Order, &[u8])> {
     Some((Order { time, rank }, row))
 }
 
+/// Rows that lie behind each other.
+pub(crate) fn each(mut bytes: &[u8]) -> impl Iterator<Item = (Order, &[u8])> {
+    std::iter::from_fn(move || {
+        let (order, row) = split(bytes)?;
+        bytes = &bytes[row.len()..];
+        Some((order, row))
+    })
+}
+
 /// Reads the body of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body<'a>(&'a [u8]);

@@ -141,6 +141,11 @@ impl Tracks {
         }
     }
 
+    /// The process of a thread, as far as it is known.
+    pub(crate) fn process_of(&self, thread: &Id) -> Option<&Id> {
+        self.process_of.get(thread)
+    }
+
     /// The tracks, those that others are in included, and for each [number](Self::at) the position
     /// of its track among them.
     pub(crate) fn finish(&mut self) -> (Vec<Track>, Vec<u32>) {

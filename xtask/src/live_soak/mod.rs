@@ -1,5 +1,8 @@
 //! `kymo print` of a session of LTTng live, for long: a program records numbered events, the relay daemon
 //! rotates the files of its streams, and the viewer is ended and begun again. Each event must come once.
+//!
+//! The relay daemon lets one viewer attach to a session. A second session records the same events of the program for
+//! babeltrace2, which reads it live beside, and reads the stored files of the first one in the end.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -36,6 +39,12 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     let kymo = ours.map_or_else(|| build_kymo(true), Ok)?;
     let folder = tempfile::tempdir()?;
     let session = Session::begin(folder.path())?;
+    let peer = Viewer::of_babeltrace2(&session.url(BESIDE))?;
+    let peer = std::thread::spawn(move || -> Result<Shown, String> {
+        let mut shown = Shown::default();
+        let read = peer.read(&mut shown, None);
+        read.map(|()| shown).map_err(|it| it.to_string())
+    });
     println!(
         "{rate} events a second for {seconds} s, load {}",
         std::fs::read_to_string("/proc/loadavg")?.trim()
@@ -52,11 +61,11 @@ pub(crate) fn run(mut args: Args) -> Outcome {
     // Ended twice, and begun again where it was.
     let third = Duration::from_secs(seconds) / 3;
     for _ in 0..2 {
-        let viewer = Viewer::begin(&kymo, folder.path(), &session.url)?;
+        let viewer = Viewer::begin(&kymo, folder.path(), &session.url(OWN))?;
         viewer.read(&mut shown, Some(third))?;
     }
     let begun = Instant::now();
-    let viewer = Viewer::begin(&kymo, folder.path(), &session.url)?;
+    let viewer = Viewer::begin(&kymo, folder.path(), &session.url(OWN))?;
     let ender = std::thread::spawn(move || -> Result<Vec<u64>, String> {
         let ended = program.wait_with_output().map_err(|it| it.to_string())?;
         let text = String::from_utf8_lossy(&ended.stdout).into_owned();
@@ -71,10 +80,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
             println!("recorded after {:.1} s more", begun.elapsed().as_secs_f64());
             session.end(folder.path())?;
             let left = Instant::now();
-            while !reader.is_finished() && left.elapsed() < PATIENCE {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            if !reader.is_finished() {
+            if !is_finished(|| reader.is_finished()) {
                 return Err("the viewer does not end with its session".into());
             }
             println!("shown after {:.1} s more", left.elapsed().as_secs_f64());
@@ -84,33 +90,43 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         reading?
     };
     let total: u64 = recorded.iter().sum();
-    println!(
-        "recorded {total}, shown {}: {} twice, {} out of order, {} missing",
-        shown.events,
-        shown.again,
-        shown.backwards,
-        shown.missing(&recorded)
-    );
-    println!(
-        "viewer: {:.1} s of CPU, {} MiB of memory at most",
-        shown.cpu,
-        shown.memory >> 20
-    );
+    shown.report("kymo", &recorded);
+    // It may need longer, or fail: what it shows is there to compare with.
+    match is_finished(|| peer.is_finished()) {
+        true => match peer.join().map_err(|_| "babeltrace2 cannot be read")? {
+            Ok(shown) => shown.report("babeltrace2 beside", &recorded),
+            Err(error) => println!("babeltrace2 beside: {error}"),
+        },
+        false => println!("babeltrace2 beside: it does not end with its session"),
+    }
     let stored = stored(folder.path())?;
     println!(
         "babeltrace2 reads {stored} from {} files",
         files(folder.path())?
     );
-    let is_whole = shown.again == 0 && shown.missing(&recorded) == 0 && shown.backwards == 0;
-    match is_whole && stored == total {
+    match shown.is_whole(&recorded) && stored == total {
         true => Ok(()),
         false => Err("not every event was shown once".into()),
     }
 }
 
-/// Daemons of LTTng and a session of them, in a directory.
+/// Waits until something is finished, and returns whether it is.
+fn is_finished(asked: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while !asked() && begun.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    asked()
+}
+
+/// The session that kymo shows, and the one of babeltrace2.
+const OWN: &str = "soak";
+const BESIDE: &str = "beside";
+
+/// Daemons of LTTng and two sessions of them, in a directory.
 struct Session {
-    url: String,
+    /// Where the relay daemon has its sessions.
+    host: String,
     daemons: Vec<Child>,
 }
 
@@ -148,7 +164,7 @@ impl Session {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let session = Self {
-            url: format!("net://127.0.0.1:{live}/host/{}/soak", host()?),
+            host: format!("net://127.0.0.1:{live}/host/{}", host()?),
             daemons: vec![relay.spawn()?, sessions.spawn()?],
         };
         let begun = Instant::now();
@@ -159,8 +175,16 @@ impl Session {
             std::thread::sleep(Duration::from_millis(100));
         }
         let url = format!("--set-url=net://127.0.0.1:{control}:{data}");
+        for name in [OWN, BESIDE] {
+            Self::create(folder, name, &url)?;
+        }
+        Ok(session)
+    }
+
+    /// A session that records all events of the program.
+    fn create(folder: &Path, name: &str, url: &str) -> Outcome {
         let steps: [&[&str]; 4] = [
-            &["create", "soak", "--live=200000", &url],
+            &["create", name, "--live=200000", url],
             // Nothing may be lost where a file is written late; files are begun anew after 1 MiB.
             &[
                 "enable-channel",
@@ -176,15 +200,23 @@ impl Session {
             &["enable-event", "--userspace", "--channel=main", "soak:*"],
             &["start"],
         ];
+        // Each is of the session that was created last.
         for step in steps {
             output(lttng(folder).args(step))?;
         }
-        Ok(session)
+        Ok(())
     }
 
-    /// Ends the session, but not the daemons.
+    /// Where a viewer finds a session.
+    fn url(&self, name: &str) -> String {
+        format!("{}/{name}", self.host)
+    }
+
+    /// Ends the sessions, but not the daemons.
     fn end(&self, folder: &Path) -> Outcome {
-        output(lttng(folder).args(["destroy", "soak"])).map(drop)
+        // LTTng waits for the data of a session until no other one records the program.
+        output(lttng(folder).args(["destroy", "--no-wait", BESIDE]))?;
+        output(lttng(folder).args(["destroy", OWN])).map(drop)
     }
 }
 
@@ -243,6 +275,24 @@ impl Shown {
         self.last[thread] = number;
     }
 
+    /// Whether each event was shown once, in order.
+    fn is_whole(&self, recorded: &[u64]) -> bool {
+        (self.again, self.backwards, self.missing(recorded)) == (0, 0, 0)
+    }
+
+    fn report(&self, who: &str, recorded: &[u64]) {
+        println!(
+            "{who}: of {} events shown {}, {} twice, {} out of order, {} missing; {:.1} s of CPU, {} MiB of memory at most",
+            recorded.iter().sum::<u64>(),
+            self.events,
+            self.again,
+            self.backwards,
+            self.missing(recorded),
+            self.cpu,
+            self.memory >> 20
+        );
+    }
+
     /// Events that were recorded and not shown.
     fn missing(&self, recorded: &[u64]) -> u64 {
         let known = self.numbers.iter().flatten();
@@ -265,6 +315,15 @@ impl Viewer {
             .arg(folder.join("position"))
             .arg(url)
             .stdout(Stdio::piped());
+        Ok(Self {
+            child: viewer.spawn()?,
+        })
+    }
+
+    fn of_babeltrace2(url: &str) -> Outcome<Self> {
+        let mut viewer = command("babeltrace2");
+        viewer.args(["--input-format=lttng-live", "--no-delta"]);
+        viewer.arg(url).stdout(Stdio::piped());
         Ok(Self {
             child: viewer.spawn()?,
         })
@@ -326,11 +385,11 @@ fn cpu(process: u32) -> Outcome<f64> {
     Ok((ticks(12) + ticks(13)) / 100.0)
 }
 
-/// How many events babeltrace2 finds in what the relay daemon has stored.
+/// How many events babeltrace2 finds in what the relay daemon has stored of the session that kymo shows.
 fn stored(folder: &Path) -> Outcome<u64> {
     let mut count = command("babeltrace2");
     count.args(["--component=sink.utils.counter", "--params=hide-zero=no"]);
-    count.arg(folder.join("stored"));
+    count.args(directories(folder)?);
     let text = output(&mut count)?;
     // It counts as it goes.
     let mut found = text.lines().filter_map(|line| {
@@ -342,11 +401,23 @@ fn stored(folder: &Path) -> Outcome<u64> {
         .ok_or_else(|| format!("babeltrace2 does not count: {text}").into())
 }
 
-/// How many files of streams the relay daemon has stored.
+/// Where the relay daemon has stored the session that kymo shows.
+fn directories(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder.join("stored").join(host()?))? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(OWN) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// How many files of its streams there are.
 fn files(folder: &Path) -> Outcome<usize> {
     let text = output(
         command("find")
-            .arg(folder.join("stored"))
+            .args(directories(folder)?)
             .args(["-name", "main_*"]),
     )?;
     let streams = text.lines().filter(|line| !line.contains("/index/"));

@@ -223,6 +223,10 @@ pub(crate) struct Convert {
     #[arg(long, value_enum, value_name = "HOW", help_heading = "CTF")]
     pub(crate) checksum: Option<Checksum>,
 
+    /// Whether packets and metadata of RFC v1.1 stay secured as they are: for `kymo cut`.
+    #[arg(skip)]
+    pub(crate) keeps_protection: bool,
+
     #[command(flatten)]
     pub(crate) work: Work,
 }

@@ -10,10 +10,9 @@ use super::{Input, Selection, Work};
 ///
 /// The part is what --begin, --end, --event and --where select; tracks are chosen by their fields, such
 /// as --where 'track_name ~ "worker*"' or --where 'cpu_id == 1'. What is kept is as it was: times, packets
-/// of traces that are whole, unknown sections and strings of CPEL files. Traces of CTF 1.8 and 2, CPEL and
-/// elog files, databases, captures of collectd, exports of LTTng's maps and Parquet files can be cut. In a
-/// database, rows that are not selected become unknown; of a capture, datagrams stay that have something selected.
-/// `kymo convert` makes other files.
+/// of traces that are whole, unknown sections and strings of CPEL files. Recordings of all formats can be cut.
+/// In a database, rows that are not selected become unknown; of a capture, datagrams stay that have something
+/// selected; of a trace of Perfetto or Chrome, packets and events as they are. `kymo convert` makes other files.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -21,6 +20,7 @@ Examples:
   kymo cut vpp.cpel -o workers.cpel --where 'track_name ~ \"worker*\"'
   kymo cut load.rrd -o morning.rrd --begin 06:00 --end 12:00
   kymo cut collectd.pcap -o web.pcap --where 'id ~ \"web*\"'
+  kymo cut boot.pftrace -o second.pftrace --begin +1s --end +2s
   kymo cut trace/ -o start/ --end +100ms")]
 pub(crate) struct Cut {
     #[command(flatten)]

@@ -17,6 +17,7 @@ mod scan;
 mod tally;
 
 use std::fmt;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -367,6 +368,25 @@ impl Recording {
         let number = usize::try_from(number).ok()?;
         let place = chunk.checked_mul(CHUNK)?.checked_add(number)?;
         self.logs.get(stream)?.position(place)
+    }
+
+    /// Writes a Gist file, which this is, with some of its events: those at these positions, in order.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output; that it is not a Gist file, or holds no such events.
+    pub fn write_gist(&self, positions: &[usize], out: &mut impl io::Write) -> io::Result<()> {
+        if self.header().is_some() {
+            return Err(io::Error::other("it is not a Gist file"));
+        }
+        let (entries, _) = self.entries_of(0).bytes().as_chunks::<ENTRY_SIZE>();
+        let count = u32::try_from(positions.len()).map_err(io::Error::other)?;
+        out.write_all(&count.to_be_bytes())?;
+        for &position in positions {
+            let entry = entries.get(position);
+            out.write_all(entry.ok_or(io::ErrorKind::InvalidInput)?)?;
+        }
+        Ok(())
     }
 
     /// The time that ticks of a stream are; `None` beyond what a timestamp holds.

@@ -269,6 +269,37 @@ pub fn is_secured(packet: &[u8], order: ByteOrder) -> bool {
     PacketHeader::read(packet, order).is_some_and(|header| header.is_secured())
 }
 
+/// How a packet of a trace of RFC v1.1 and a byte order is secured; of an encrypted one with the first of `keys` that
+/// opens it.
+///
+/// # Errors
+///
+/// None of them does, or the packet is not as it should be.
+pub fn protection_of(
+    packet: &[u8],
+    order: ByteOrder,
+    keys: &[Key],
+) -> Result<Protection, OpenError> {
+    let header = PacketHeader::read(packet, order).ok_or(OpenError::Size)?;
+    let key = match header.encryption {
+        0 => None,
+        _ => {
+            let mut failed = OpenError::KeyNeeded;
+            let opens = |key: &&Key| {
+                let opened = open(packet, order, std::slice::from_ref(key), &Limits::default());
+                opened.map_err(|error| failed = error).is_ok()
+            };
+            let key = keys.iter().find(opens).cloned();
+            Some(key.ok_or(failed)?)
+        }
+    };
+    Ok(Protection {
+        compression: Compression::of_scheme(header.compression),
+        key,
+        checksum: Checksum::of_scheme(header.checksum_scheme),
+    })
+}
+
 /// Opens a packet of a trace of a byte order: verifies its checksum, decrypts with the first key
 /// that fits, and decompresses.
 ///

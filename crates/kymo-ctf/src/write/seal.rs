@@ -16,6 +16,14 @@ const MOST_WAITING: usize = 8 << 20;
 /// Number of packets that wait for each thread: sealing takes unequally long.
 const FOR_EACH: usize = 4;
 
+/// A packet that waits to be sealed, or for those before it.
+#[derive(Debug)]
+struct Waiting {
+    packet: Vec<u8>,
+    info: PacketInfo,
+    how: Option<(Protection, Nonce)>,
+}
+
 /// Seals the packets of a stream.
 #[derive(Debug)]
 pub struct Sealing {
@@ -24,7 +32,7 @@ pub struct Sealing {
     how: Option<(Protection, Nonce)>,
     order: ByteOrder,
     threads: NonZero<usize>,
-    waiting: Vec<(Vec<u8>, PacketInfo)>,
+    waiting: Vec<Waiting>,
     bytes: usize,
 }
 
@@ -46,6 +54,11 @@ impl Sealing {
         }
     }
 
+    /// How the packets that follow are sealed; they are written as they are without it.
+    pub fn protect(&mut self, how: Option<(Protection, Nonce)>) {
+        self.how = how;
+    }
+
     /// Seals and writes what waits, and hands on what is not yet written.
     ///
     /// # Errors
@@ -57,11 +70,12 @@ impl Sealing {
     }
 
     fn seal(&mut self) -> io::Result<()> {
-        let Some((protection, nonce)) = &self.how else {
-            return Ok(());
-        };
         let order = self.order;
-        let seal = |packet: &mut Vec<u8>| {
+        let seal = |waiting: &mut Waiting| {
+            let Some((protection, nonce)) = &waiting.how else {
+                return Ok(());
+            };
+            let packet = &mut waiting.packet;
             let chance = match protection.key {
                 Some(_) => nonce()?,
                 None => Default::default(),
@@ -70,11 +84,7 @@ impl Sealing {
                 secure::seal(packet, order, protection, || chance).map_err(io::Error::other)?;
             Ok(())
         };
-        let packets = self
-            .waiting
-            .iter_mut()
-            .map(|(packet, _)| Mutex::new(packet));
-        let packets: Vec<_> = packets.collect();
+        let packets: Vec<_> = self.waiting.iter_mut().map(Mutex::new).collect();
         let new_part = || Ok(());
         let parts = in_threads(
             packets.len(),
@@ -90,7 +100,7 @@ impl Sealing {
             },
         );
         parts.into_iter().collect::<io::Result<()>>()?;
-        for (packet, info) in self.waiting.drain(..) {
+        for Waiting { packet, info, .. } in self.waiting.drain(..) {
             self.file.packet(&packet, &info)?;
         }
         self.bytes = 0;
@@ -100,10 +110,14 @@ impl Sealing {
 
 impl PacketSink for Sealing {
     fn packet(&mut self, bytes: &[u8], info: &PacketInfo) -> io::Result<()> {
-        if self.how.is_none() {
+        if self.how.is_none() && self.waiting.is_empty() {
             return self.file.packet(bytes, info);
         }
-        self.waiting.push((bytes.to_vec(), *info));
+        self.waiting.push(Waiting {
+            packet: bytes.to_vec(),
+            info: *info,
+            how: self.how.clone(),
+        });
         self.bytes += bytes.len();
         if self.waiting.len() >= FOR_EACH * self.threads.get() || self.bytes >= MOST_WAITING {
             self.seal()?;

@@ -1,15 +1,17 @@
 //! Reading of Chrome's JSON trace event format: an array of events, or an object with one.
 
+mod cut;
 mod number;
 pub(crate) mod write;
 
 use std::borrow::Cow;
-use std::io;
+use std::io::{self, Write};
 use std::ops::Range;
 
 use kymo_model::FaultCode;
 use kymo_text::json::{Reader as Json, Wrong};
 
+use self::cut::Cut;
 use crate::builder::{Args, Builder, MOST_TEXT, Stop};
 use crate::legacy::{JoinId, PhaseEvent};
 use crate::recording::Times;
@@ -27,6 +29,25 @@ const MOST_COUNTED: usize = 64;
 ///
 /// When its events cannot be sorted.
 pub(crate) fn read(bytes: &[u8], builder: &mut Builder) -> io::Result<Times> {
+    read_into(bytes, builder, None)?;
+    Ok(Times::default())
+}
+
+/// Writes the events of a trace that stay, with all around them.
+///
+/// # Errors
+///
+/// Those of the output.
+pub(crate) fn cut(bytes: &[u8], builder: &mut Builder, out: &mut dyn Write) -> io::Result<()> {
+    let cut = read_into(bytes, builder, Some(Cut::new(bytes, out)))?;
+    cut.map_or(Ok(()), Cut::finish)
+}
+
+fn read_into<'a, 'b>(
+    bytes: &'a [u8],
+    builder: &'b mut Builder,
+    cut: Option<Cut<'a, 'b>>,
+) -> io::Result<Option<Cut<'a, 'b>>> {
     let start = if bytes.starts_with(b"\xef\xbb\xbf") {
         3
     } else {
@@ -40,6 +61,7 @@ pub(crate) fn read(bytes: &[u8], builder: &mut Builder) -> io::Result<Times> {
         builder,
         args: Args::default(),
         values: Args::default(),
+        cut,
     };
     let read = reader.file(&mut json);
     match read {
@@ -47,10 +69,12 @@ pub(crate) fn read(bytes: &[u8], builder: &mut Builder) -> io::Result<Times> {
         Err(Stop::Io(error)) => return Err(error),
         Err(Stop::TooMuch) => {
             let message = "its events take far more space than the file; what follows is not read";
-            builder.fault(FaultCode::LengthLimit, json.position(), message.into());
+            reader
+                .builder
+                .fault(FaultCode::LengthLimit, json.position(), message.into());
         }
     }
-    Ok(Times::default())
+    Ok(reader.cut)
 }
 
 struct Reader<'a, 'b> {
@@ -59,6 +83,8 @@ struct Reader<'a, 'b> {
     args: Args,
     /// The value of a series.
     values: Args,
+    /// Where a part of the file is written.
+    cut: Option<Cut<'a, 'b>>,
 }
 
 /// The members of an event.
@@ -148,13 +174,30 @@ impl<'a> Reader<'a, '_> {
 
     /// The events of an array, which may end without a bracket.
     fn events(&mut self, json: &mut Json<'a>) -> Result<(), Stop> {
+        if let Some(cut) = &mut self.cut {
+            cut.begin(json.position())?;
+        }
+        let is_whole = self.all_events(json)?;
+        if let Some(cut) = &mut self.cut {
+            // Behind damage without another event nothing is known.
+            let end = if is_whole {
+                json.position()
+            } else {
+                self.bytes.len()
+            };
+            cut.end(end)?;
+        }
+        if is_whole {
+            json.take(b']');
+        }
+        Ok(())
+    }
+
+    /// The same, up to the bracket; whether it was found, or the end of the file.
+    fn all_events(&mut self, json: &mut Json<'a>) -> Result<bool, Stop> {
         loop {
             let wrong = match json.peek() {
-                None => return Ok(()),
-                Some(b']') => {
-                    json.take(b']');
-                    return Ok(());
-                }
+                None | Some(b']') => return Ok(true),
                 Some(b',') => {
                     json.take(b',');
                     continue;
@@ -173,7 +216,7 @@ impl<'a> Reader<'a, '_> {
             self.wrong(wrong.at, wrong.expected);
             let from = wrong.at.max(json.position());
             let Some(next) = self.next_event(from) else {
-                return Ok(());
+                return Ok(false);
             };
             json.seek(next);
         }
@@ -192,13 +235,22 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn event(&mut self, json: &mut Json<'a>) -> Result<(), Failed> {
+        let begin = json.position();
         self.args.clear();
         let mut found = Found::default();
         let args = &mut self.args;
         json.object(|json, name| member(json, name, &mut found, args))?;
         self.builder
             .count_many("arguments that are too deep, left out", found.deep);
-        self.add(found).map_err(Failed::Stop)
+        let (is_metadata, time) = (found.phase == b'M', found.time);
+        self.add(found).map_err(Failed::Stop)?;
+        if let Some(cut) = &mut self.cut {
+            let stays = self.builder.cut();
+            let stays = is_metadata || stays.any(time.and_then(number::nanos));
+            let written = cut.event(begin..json.position(), stays);
+            written.map_err(|error| Failed::Stop(error.into()))?;
+        }
+        Ok(())
     }
 
     fn add(&mut self, found: Found<'_>) -> Result<(), Stop> {

@@ -32,8 +32,8 @@ pub(super) type Running = HashMap<u32, (i64, i64, Vec<u8>)>;
 
 /// A bundle, without its events.
 #[derive(Clone, Copy, Debug, Default)]
-struct Bundle {
-    cpu: u32,
+pub(super) struct Bundle {
+    pub(super) cpu: u32,
     /// Added to times to get to the usual clock.
     shift: i64,
 }
@@ -41,6 +41,19 @@ struct Bundle {
 impl Reader<'_> {
     /// Adds the events of a bundle.
     pub(super) fn bundle(&mut self, message: &[u8]) -> Result<(), Stop> {
+        let bundle = self.begin_bundle(message);
+        for field in fields(message) {
+            match field.number {
+                ftrace::EVENT => self.kernel_event(bundle, field.wire.bytes())?,
+                ftrace::COMPACT_SCHED => self.compact(bundle, field.wire.bytes())?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What a bundle says of all its events.
+    pub(super) fn begin_bundle(&mut self, message: &[u8]) -> Bundle {
         let mut bundle = Bundle::default();
         let (mut clock, mut ftrace_time, mut boot_time) = (0, None, None);
         for field in fields(message) {
@@ -65,22 +78,15 @@ impl Reader<'_> {
                     .count("bundles of ftrace whose clock is unknown"),
             }
         }
-        for field in fields(message) {
-            match field.number {
-                ftrace::EVENT => self.kernel_event(bundle, field.wire.bytes())?,
-                ftrace::COMPACT_SCHED => self.compact(bundle, field.wire.bytes())?,
-                _ => {}
-            }
-        }
-        Ok(())
+        bundle
     }
 
-    fn kernel_time(&mut self, bundle: Bundle, time: u64) -> Option<i64> {
+    pub(super) fn kernel_time(&mut self, bundle: Bundle, time: u64) -> Option<i64> {
         let time = i64::try_from(time).ok()?.checked_add(bundle.shift)?;
         self.on_trace(BOOTTIME, 0, time)
     }
 
-    fn kernel_event(&mut self, bundle: Bundle, message: &[u8]) -> Result<(), Stop> {
+    pub(super) fn kernel_event(&mut self, bundle: Bundle, message: &[u8]) -> Result<(), Stop> {
         let (mut time, mut thread, mut event) = (0, 0, None);
         for field in fields(message) {
             match field.number {
@@ -155,27 +161,8 @@ impl Reader<'_> {
     }
 
     /// Adds the events of the compact form: columns, and times that count from each other.
-    fn compact(&mut self, bundle: Bundle, message: &[u8]) -> Result<(), Stop> {
-        let names: Vec<&[u8]> = fields(message)
-            .filter(|field| field.number == compact::INTERN_TABLE)
-            .map(|field| field.wire.bytes())
-            .collect();
-        let column = |number| {
-            let parts = fields(message).filter(move |field| field.number == number);
-            parts.flat_map(|field| varints(field.wire))
-        };
-        let name = |at: Option<u64>| {
-            let at = at.and_then(|at| usize::try_from(at).ok());
-            at.and_then(|at| names.get(at)).copied().unwrap_or_default()
-        };
-
-        let mut time = 0_u64;
-        let mut states = column(compact::SWITCH_PREV_STATE);
-        let mut pids = column(compact::SWITCH_NEXT_PID);
-        let mut prios = column(compact::SWITCH_NEXT_PRIO);
-        let mut comms = column(compact::SWITCH_NEXT_COMM);
-        for delta in column(compact::SWITCH_TIMESTAMP) {
-            time = time.wrapping_add(delta);
+    pub(super) fn compact(&mut self, bundle: Bundle, message: &[u8]) -> Result<(), Stop> {
+        for switch in switches(message) {
             self.args.clear();
             self.args.push(b"cpu", Value::Uint(bundle.cpu.into()));
             if let Some((pid, prio, comm)) = self.running.get(&bundle.cpu) {
@@ -183,39 +170,29 @@ impl Reader<'_> {
                 self.args.push(b"prev_pid", Value::Sint(*pid));
                 self.args.push(b"prev_prio", Value::Sint(*prio));
             }
-            let state = states.next().unwrap_or(0) as i64;
-            let (pid, prio) = (
-                pids.next().unwrap_or(0) as i64,
-                prios.next().unwrap_or(0) as i64,
-            );
-            let comm = name(comms.next());
-            self.args.push(b"prev_state", Value::Sint(state));
-            self.args.push(b"next_comm", Value::Text(comm));
-            self.args.push(b"next_pid", Value::Sint(pid));
-            self.args.push(b"next_prio", Value::Sint(prio));
-            self.runs(bundle.cpu, (pid, prio, comm.to_vec()));
-            self.on_cpu(bundle, time, Kind::Switch, "sched_switch")?;
+            self.args
+                .push(b"prev_state", Value::Sint(switch.prev_state));
+            self.args.push(b"next_comm", Value::Text(switch.comm));
+            self.args.push(b"next_pid", Value::Sint(switch.pid));
+            self.args.push(b"next_prio", Value::Sint(switch.prio));
+            self.runs(bundle.cpu, (switch.pid, switch.prio, switch.comm.to_vec()));
+            self.on_cpu(bundle, switch.time, Kind::Switch, "sched_switch")?;
         }
-
-        let mut time = 0_u64;
-        let mut pids = column(compact::WAKING_PID);
-        let mut cpus = column(compact::WAKING_TARGET_CPU);
-        let mut prios = column(compact::WAKING_PRIO);
-        let mut comms = column(compact::WAKING_COMM);
-        for delta in column(compact::WAKING_TIMESTAMP) {
-            time = time.wrapping_add(delta);
+        let names = names(message);
+        for waking in wakings(message) {
             self.args.clear();
             self.args.push(b"cpu", Value::Uint(bundle.cpu.into()));
-            self.args.push(b"comm", Value::Text(name(comms.next())));
-            for (name, column) in [
-                ("pid", &mut pids as &mut dyn Iterator<Item = u64>),
-                ("prio", &mut prios),
-                ("target_cpu", &mut cpus),
+            let comm = name_at(&names, waking.comm);
+            self.args.push(b"comm", Value::Text(comm));
+            for (name, value) in [
+                ("pid", waking.pid),
+                ("prio", waking.prio),
+                ("target_cpu", waking.target_cpu),
             ] {
-                let value = column.next().unwrap_or(0) as i64;
+                let value = value.unwrap_or(0) as i64;
                 self.args.push(name.as_bytes(), Value::Sint(value));
             }
-            self.on_cpu(bundle, time, Kind::Kernel, "sched_waking")?;
+            self.on_cpu(bundle, waking.time, Kind::Kernel, "sched_waking")?;
         }
         Ok(())
     }
@@ -280,6 +257,83 @@ impl Reader<'_> {
         };
         self.builder.push(&row, &self.args)
     }
+}
+
+/// A switch in the compact form.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Switch<'a> {
+    pub(super) time: u64,
+    pub(super) prev_state: i64,
+    pub(super) pid: i64,
+    pub(super) prio: i64,
+    pub(super) comm: &'a [u8],
+}
+
+/// A waking in the compact form, as far as its columns go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waking {
+    pub(super) time: u64,
+    pub(super) pid: Option<u64>,
+    pub(super) target_cpu: Option<u64>,
+    pub(super) prio: Option<u64>,
+    /// The place of the name among those of the bundle.
+    pub(super) comm: Option<u64>,
+}
+
+/// The numbers of a column.
+fn column(message: &[u8], number: u32) -> impl Iterator<Item = u64> {
+    let parts = fields(message).filter(move |field| field.number == number);
+    parts.flat_map(|field| varints(field.wire))
+}
+
+/// Times of a column, each of which counts from the one before it.
+fn times(message: &[u8], number: u32) -> impl Iterator<Item = u64> {
+    column(message, number).scan(0_u64, |time, delta| {
+        *time = time.wrapping_add(delta);
+        Some(*time)
+    })
+}
+
+/// The names that a bundle in the compact form refers to.
+fn names(message: &[u8]) -> Vec<&[u8]> {
+    let names = fields(message).filter(|field| field.number == compact::INTERN_TABLE);
+    names.map(|field| field.wire.bytes()).collect()
+}
+
+fn name_at<'a>(names: &[&'a [u8]], at: Option<u64>) -> &'a [u8] {
+    let at = at.and_then(|at| usize::try_from(at).ok());
+    at.and_then(|at| names.get(at)).copied().unwrap_or_default()
+}
+
+/// The switches of a bundle in the compact form.
+pub(super) fn switches(message: &[u8]) -> impl Iterator<Item = Switch<'_>> {
+    let names = names(message);
+    let mut states = column(message, compact::SWITCH_PREV_STATE);
+    let mut pids = column(message, compact::SWITCH_NEXT_PID);
+    let mut prios = column(message, compact::SWITCH_NEXT_PRIO);
+    let mut comms = column(message, compact::SWITCH_NEXT_COMM);
+    times(message, compact::SWITCH_TIMESTAMP).map(move |time| Switch {
+        time,
+        prev_state: states.next().unwrap_or(0) as i64,
+        pid: pids.next().unwrap_or(0) as i64,
+        prio: prios.next().unwrap_or(0) as i64,
+        comm: name_at(&names, comms.next()),
+    })
+}
+
+/// The wakings of a bundle in the compact form.
+pub(super) fn wakings(message: &[u8]) -> impl Iterator<Item = Waking> {
+    let mut pids = column(message, compact::WAKING_PID);
+    let mut cpus = column(message, compact::WAKING_TARGET_CPU);
+    let mut prios = column(message, compact::WAKING_PRIO);
+    let mut comms = column(message, compact::WAKING_COMM);
+    times(message, compact::WAKING_TIMESTAMP).map(move |time| Waking {
+        time,
+        pid: pids.next(),
+        target_cpu: cpus.next(),
+        prio: prios.next(),
+        comm: comms.next(),
+    })
 }
 
 /// The clock of the kernel's events.

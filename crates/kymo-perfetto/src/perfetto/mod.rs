@@ -5,6 +5,7 @@
 
 mod annotation;
 mod clocks;
+mod cut;
 mod event;
 mod ftrace;
 mod sequence;
@@ -17,6 +18,8 @@ use flate2::read::ZlibDecoder;
 use foldhash::HashMap;
 use kymo_model::FaultCode;
 
+pub(crate) use self::cut::cut;
+
 use self::annotation::Annotations;
 use self::clocks::{Clocks, Snapshots, key};
 use self::event::Numbers;
@@ -24,7 +27,7 @@ use self::ftrace::Running;
 use self::sequence::Sequence;
 use crate::builder::{Args, Builder, Stop};
 use crate::message::{counter, packet, process, process_tree, thread, trace, track};
-use crate::proto::{Fields, Wire, fields, first};
+use crate::proto::{Field, Fields, Wire, fields, first};
 use crate::recording::Times;
 use crate::tracks::{CounterUnit, Descriptor, Id, name_of};
 
@@ -41,43 +44,9 @@ const MOST_RATIO: u64 = 64;
 ///
 /// When its events cannot be sorted.
 pub(crate) fn read(bytes: &[u8], builder: &mut Builder) -> io::Result<Times> {
-    let mut snapshots = Snapshots::default();
-    // Damage is reported when packets are read.
-    let most = MOST_RATIO
-        .saturating_mul(bytes.len() as u64)
-        .saturating_add(MOST_INFLATED);
-    let mut budget = most;
-    let _ = packets(bytes, &mut budget, &mut |_, found| {
-        if let Found::Packet(packet) = found {
-            let mut sequence = 0;
-            for field in fields(packet) {
-                match field.number {
-                    packet::SEQUENCE => sequence = field.wire.uint() as u32,
-                    packet::CLOCK_SNAPSHOT => {
-                        snapshots.add(sequence_of(packet, sequence), field.wire.bytes())
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
-    });
-    builder.count_many(
-        "readings of clocks that are too many, left out",
-        snapshots.folded,
-    );
-    let mut reader = Reader {
-        clocks: snapshots.finish(),
-        builder,
-        args: Args::default(),
-        values: Args::default(),
-        annotations: Annotations::default(),
-        numbers: Numbers::default(),
-        running: Running::default(),
-        interned: 0,
-    };
-    let mut sequences: HashMap<u32, Sequence> = HashMap::default();
-    let mut budget = most;
+    let mut reader = Reader::new(bytes, builder);
+    let mut sequences = Sequences::default();
+    let mut budget = most_inflated(bytes);
     let read = packets(bytes, &mut budget, &mut |at, found| match found {
         Found::Packet(packet) => reader.packet(&mut sequences, at, packet),
         Found::Other(number) => {
@@ -103,6 +72,36 @@ pub(crate) fn read(bytes: &[u8], builder: &mut Builder) -> io::Result<Times> {
         builder.notes.push(note.into());
     }
     Ok(Times { from_unix_epoch })
+}
+
+/// The bytes that the compressed packets of a file may become.
+fn most_inflated(bytes: &[u8]) -> u64 {
+    MOST_RATIO
+        .saturating_mul(bytes.len() as u64)
+        .saturating_add(MOST_INFLATED)
+}
+
+/// All snapshots of clocks.
+fn snapshots(bytes: &[u8]) -> Snapshots {
+    let mut snapshots = Snapshots::default();
+    let mut budget = most_inflated(bytes);
+    // Damage is reported when packets are read.
+    let _ = packets(bytes, &mut budget, &mut |_, found| {
+        if let Found::Packet(packet) = found {
+            let mut sequence = 0;
+            for field in fields(packet) {
+                match field.number {
+                    packet::SEQUENCE => sequence = field.wire.uint() as u32,
+                    packet::CLOCK_SNAPSHOT => {
+                        snapshots.add(sequence_of(packet, sequence), field.wire.bytes())
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    });
+    snapshots
 }
 
 /// The sequence of a packet, which may be stated after what needs it.
@@ -200,6 +199,9 @@ struct Reader<'b> {
     interned: usize,
 }
 
+/// The sequences of a trace, by their numbers.
+type Sequences = HashMap<u32, Sequence>;
+
 /// What a packet says before its content is read.
 #[derive(Default)]
 struct Head {
@@ -211,25 +213,69 @@ struct Head {
     is_after_loss: bool,
 }
 
-impl Reader<'_> {
+impl Head {
+    /// Whether what was interned before is forgotten.
+    fn clears(&self) -> bool {
+        self.is_cleared || self.flags & packet::CLEARED != 0
+    }
+}
+
+/// A packet whose head was read.
+struct Begun<'s> {
+    sequence: &'s mut Sequence,
+    /// The clock of its time, if it has a time.
+    clock: Option<u64>,
+    /// Its time on the clock of the trace.
+    time: Option<i64>,
+    /// Whether names that its events need were lost.
+    needs_more: bool,
+}
+
+impl<'b> Reader<'b> {
+    /// Gathers the clocks of a trace, which come first.
+    fn new(bytes: &[u8], builder: &'b mut Builder) -> Self {
+        let snapshots = snapshots(bytes);
+        builder.count_many(
+            "readings of clocks that are too many, left out",
+            snapshots.folded,
+        );
+        Self {
+            clocks: snapshots.finish(),
+            builder,
+            args: Args::default(),
+            values: Args::default(),
+            annotations: Annotations::default(),
+            numbers: Numbers::default(),
+            running: Running::default(),
+            interned: 0,
+        }
+    }
+
     /// Counts something by its number.
     fn unknown(&mut self, what: &str, number: u32) {
         self.builder.count(&format!("{what}, number {number}"));
     }
 
-    fn packet(
-        &mut self,
-        sequences: &mut HashMap<u32, Sequence>,
-        at: usize,
-        message: &[u8],
-    ) -> Result<(), Stop> {
+    fn packet(&mut self, sequences: &mut Sequences, at: usize, message: &[u8]) -> Result<(), Stop> {
+        let Some(head) = self.head(at, message) else {
+            return Ok(());
+        };
+        let mut begun = self.begin(sequences, &head, message);
+        for field in fields(message) {
+            self.content(&mut begun, field)?;
+        }
+        Ok(())
+    }
+
+    /// What a packet says before its content; `None` of a damaged one.
+    fn head(&mut self, at: usize, message: &[u8]) -> Option<Head> {
         let mut head = Head::default();
         for field in Fields::new(message) {
             let Ok(field) = field else {
                 let text = "a packet is damaged, and skipped";
                 self.builder
                     .fault(FaultCode::BeyondContent, at, text.into());
-                return Ok(());
+                return None;
             };
             let value = field.wire.uint();
             match field.number {
@@ -242,6 +288,16 @@ impl Reader<'_> {
                 _ => {}
             }
         }
+        Some(head)
+    }
+
+    /// Learns what the content of a packet needs.
+    fn begin<'s>(
+        &mut self,
+        sequences: &'s mut Sequences,
+        head: &Head,
+        message: &[u8],
+    ) -> Begun<'s> {
         let has_room = sequences.len() < MOST_SEQUENCES || sequences.contains_key(&head.sequence);
         let number = if has_room { head.sequence } else { u32::MAX };
         let sequence = sequences
@@ -255,7 +311,7 @@ impl Reader<'_> {
             self.builder
                 .count("packets before which others were dropped");
         }
-        if head.is_cleared || head.flags & packet::CLEARED != 0 {
+        if head.clears() {
             sequence.clear(&mut self.interned);
         }
         // What interned names and defaults say, the rest of the packet needs.
@@ -273,57 +329,66 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        let mut time = None;
+        let (mut clock, mut time) = (None, None);
         if let Some(timestamp) = head.timestamp {
             let own = head
                 .clock
                 .or(sequence.defaults.clock)
                 .filter(|&clock| clock != 0);
-            let clock = own.unwrap_or(crate::message::clocks::BOOTTIME);
-            let nanos = sequence.nanos(clock, timestamp);
-            time = nanos.and_then(|nanos| self.on_trace(clock, sequence.number, nanos));
+            let own = own.unwrap_or(crate::message::clocks::BOOTTIME);
+            clock = Some(own);
+            let nanos = sequence.nanos(own, timestamp);
+            time = nanos.and_then(|nanos| self.on_trace(own, sequence.number, nanos));
             if nanos.is_none() {
                 self.builder
                     .count("packets whose time is more nanoseconds than 63 bits hold");
             }
         }
-        let needs_more = head.flags & packet::NEEDS_STATE != 0 && !sequence.is_valid;
-        for field in fields(message) {
-            let wire = field.wire;
-            match field.number {
-                packet::TRACK_EVENT if needs_more => {
-                    self.builder
-                        .count("events that need names which were lost, skipped");
-                }
-                packet::TRACK_EVENT => self.track_event(sequence, wire.bytes(), time)?,
-                packet::FTRACE_EVENTS => self.bundle(wire.bytes())?,
-                packet::TRACK_DESCRIPTOR => self.descriptor(wire.bytes()),
-                packet::PROCESS_TREE => self.process_tree(wire.bytes()),
-                packet::CLOCK_SNAPSHOT => sequence.set_clocks(wire.bytes()),
-                packet::PROCESS_DESCRIPTOR => {
-                    self.process(wire.bytes());
-                }
-                packet::THREAD_DESCRIPTOR => {
-                    let (process, thread) = self.thread(wire.bytes());
-                    sequence.thread = Some((process, thread));
-                    let reference = first(wire.bytes(), thread::REFERENCE_TIMESTAMP_US);
-                    sequence.reference_us = reference.map_or(0, Wire::int);
-                }
-                packet::TRUSTED_UID
-                | packet::TIMESTAMP
-                | packet::SEQUENCE
-                | packet::INTERNED_DATA
-                | packet::SEQUENCE_FLAGS
-                | packet::SYNCHRONIZATION_MARKER
-                | packet::STATE_CLEARED
-                | packet::PREVIOUS_DROPPED
-                | packet::TIMESTAMP_CLOCK_ID
-                | packet::DEFAULTS
-                | packet::TRUSTED_PID
-                | packet::FIRST_ON_SEQUENCE
-                | packet::MACHINE_ID => {}
-                other => self.unknown("packets that are not read", other),
+        Begun {
+            needs_more: head.flags & packet::NEEDS_STATE != 0 && !sequence.is_valid,
+            sequence,
+            clock,
+            time,
+        }
+    }
+
+    /// Reads a field of a packet.
+    fn content(&mut self, begun: &mut Begun<'_>, field: Field<'_>) -> Result<(), Stop> {
+        let wire = field.wire;
+        let sequence = &mut *begun.sequence;
+        match field.number {
+            packet::TRACK_EVENT if begun.needs_more => {
+                self.builder
+                    .count("events that need names which were lost, skipped");
             }
+            packet::TRACK_EVENT => self.track_event(sequence, wire.bytes(), begun.time)?,
+            packet::FTRACE_EVENTS => self.bundle(wire.bytes())?,
+            packet::TRACK_DESCRIPTOR => self.descriptor(wire.bytes()),
+            packet::PROCESS_TREE => self.process_tree(wire.bytes()),
+            packet::CLOCK_SNAPSHOT => sequence.set_clocks(wire.bytes()),
+            packet::PROCESS_DESCRIPTOR => {
+                self.process(wire.bytes());
+            }
+            packet::THREAD_DESCRIPTOR => {
+                let (process, thread) = self.thread(wire.bytes());
+                sequence.thread = Some((process, thread));
+                let reference = first(wire.bytes(), thread::REFERENCE_TIMESTAMP_US);
+                sequence.reference_us = reference.map_or(0, Wire::int);
+            }
+            packet::TRUSTED_UID
+            | packet::TIMESTAMP
+            | packet::SEQUENCE
+            | packet::INTERNED_DATA
+            | packet::SEQUENCE_FLAGS
+            | packet::SYNCHRONIZATION_MARKER
+            | packet::STATE_CLEARED
+            | packet::PREVIOUS_DROPPED
+            | packet::TIMESTAMP_CLOCK_ID
+            | packet::DEFAULTS
+            | packet::TRUSTED_PID
+            | packet::FIRST_ON_SEQUENCE
+            | packet::MACHINE_ID => {}
+            other => self.unknown("packets that are not read", other),
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Some of the events of one file, with everything else that is in it, where events are pieces of the file that can go:
-//! databases, captures of collectd, counters of maps, [event logs](super::cpel::Cut).
+//! Some of the events of files, with everything else that is in it, where events are pieces of the file that can go:
+//! databases, captures of collectd, counters of maps, traces of Perfetto and Chrome, Gist files, [event logs](super::cpel::Cut).
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -12,12 +12,12 @@ use crate::AnyRecording;
 use crate::pipeline::{RowBuffers, RowRun};
 use crate::show::{LossReporter, Renderer, Sink, WallOptions};
 
-/// Gathers which events of one file stay, a bit for each.
+/// Gathers which events of files stay, a bit for each.
 #[derive(Debug)]
 pub struct Pieces {
     loss_reporter: LossReporter,
-    /// By stream and chunk.
-    kept: HashMap<(usize, usize), Bits, RandomState>,
+    /// By recording, stream and chunk.
+    kept: HashMap<(usize, usize, usize), Bits, RandomState>,
 }
 
 /// A set of numbers, a bit for each.
@@ -63,30 +63,35 @@ impl Pieces {
     pub fn is_cut(recording: &AnyRecording) -> bool {
         match recording {
             AnyRecording::Rrd(database) => database.can_be_cut(),
-            AnyRecording::Metrics(_) | AnyRecording::Maps(_) => true,
+            AnyRecording::Metrics(_) | AnyRecording::Maps(_) | AnyRecording::Perfetto(_) => true,
+            // A CPEL file has definitions, too.
+            AnyRecording::Cpel(log) => log.header().is_none(),
             _ => false,
         }
     }
 
-    /// Writes the file of a recording, whose bytes these are, with the events that stay. A row of a database that does
-    /// not stay is unknown; a datagram stays if one of its lists or messages does.
+    /// Writes the file of the recording at a position, whose bytes these are, with the events that stay. A row of a database that does
+    /// not stay is unknown; a datagram stays if one of its lists or messages does, and so do packets and events of
+    /// which several are shown.
     ///
     /// # Errors
     ///
     /// Those of the output; that it is [no such file](Self::is_cut).
     pub fn write(
         &self,
-        recording: &AnyRecording,
+        recording: usize,
+        source: &AnyRecording,
         bytes: &[u8],
         out: &mut impl Write,
     ) -> io::Result<()> {
-        match recording {
-            AnyRecording::Rrd(database) => {
-                let stays = |stream, chunk, number| self.contains(stream, chunk, number);
-                database.write_cut(stays, out)
-            }
+        let contains = |stream, chunk, number| {
+            let kept = self.kept.get(&(recording, stream, chunk));
+            kept.is_some_and(|kept| kept.contains(number))
+        };
+        match source {
+            AnyRecording::Rrd(database) => database.write_cut(contains, out),
             AnyRecording::Metrics(metrics) => {
-                let places = self.places();
+                let places = self.places(recording);
                 let datagrams = places.filter_map(|(stream, chunk, number)| {
                     metrics.datagram_of(stream, chunk, number)
                 });
@@ -94,7 +99,7 @@ impl Pieces {
                 metrics.write_cut(bytes, |number| datagrams.contains(&number), out)
             }
             AnyRecording::Maps(export) => {
-                let places = self.places();
+                let places = self.places(recording);
                 let offsets =
                     places.filter_map(|(_, chunk, number)| export.offset_of(chunk, number));
                 let kept: HashSet<usize, RandomState> = offsets.collect();
@@ -103,18 +108,25 @@ impl Pieces {
                 let gone: HashSet<usize, RandomState> = gone.collect();
                 export.write_cut(bytes, |offset| !gone.contains(&offset), out)
             }
+            AnyRecording::Cpel(log) => {
+                let places = self.places(recording);
+                let positions = places
+                    .filter_map(|(stream, chunk, number)| log.position(stream, chunk, number));
+                let mut positions: Vec<usize> = positions.collect();
+                positions.sort_unstable();
+                log.write_gist(&positions, out)
+            }
+            AnyRecording::Perfetto(trace) => {
+                trace.write_cut(bytes, |chunk, number| contains(0, chunk, number), out)
+            }
             _ => Err(io::Error::other("it is not a file of pieces")),
         }
     }
 
-    fn contains(&self, stream: usize, chunk: usize, number: u64) -> bool {
-        let kept = self.kept.get(&(stream, chunk));
-        kept.is_some_and(|kept| kept.contains(number))
-    }
-
-    /// All that stay, in no order.
-    pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize, u64)> {
-        self.kept.iter().flat_map(|(&(stream, chunk), kept)| {
+    /// All of a recording that stay, in no order.
+    pub(super) fn places(&self, recording: usize) -> impl Iterator<Item = (usize, usize, u64)> {
+        let own = self.kept.iter().filter(move |(at, _)| at.0 == recording);
+        own.flat_map(|(&(_, stream, chunk), kept)| {
             let numbers = kept.iter();
             numbers.map(move |number| (stream, chunk, number))
         })
@@ -141,7 +153,10 @@ impl Sink for Pieces {
         _out: &mut Line,
         _warnings: &mut Vec<u8>,
     ) -> bool {
-        let kept = self.kept.entry((run.stream, run.chunk)).or_default();
+        let kept = self
+            .kept
+            .entry((run.recording, run.stream, run.chunk))
+            .or_default();
         let numbers = run.buffers.numbers.iter().skip(run.first);
         for &number in numbers.take(run.entries.len()) {
             kept.insert(number);

@@ -559,6 +559,7 @@ fn strict_traces_report_the_first_damage_whatever_the_threads() {
             packed: false,
             packet_bytes: None,
             protection: None,
+            kept_protection: None,
             metadata_protection: None,
             index: false,
             repairs: false,

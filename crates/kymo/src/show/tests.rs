@@ -8,8 +8,8 @@ use kymo_model::FaultReport;
 use tempfile::TempDir;
 
 use super::{
-    Sink, Times, WallOptions, csv::Csv, details::Details, details::DetailsOptions, json::Json,
-    pretty,
+    Palette, Sink, Times, WallOptions, csv::Csv, details::Details, details::DetailsOptions,
+    json::Json, pretty,
 };
 use crate::pipeline::{self, Everything, Output};
 use crate::{AnyRecording, open};
@@ -213,6 +213,36 @@ fn csv_columns() {
 1000000320,DIR,event,one,csv-1,5,3,2,9,,0,[]
 "#;
     assert_eq!(text, expected);
+}
+
+#[test]
+fn details_in_colors() {
+    let options = DetailsOptions {
+        colors: Some(Palette::new(true)),
+        ..DetailsOptions::default()
+    };
+    let (text, _) = show(|_| Details::new(options));
+    let mut plain = String::new();
+    for (number, part) in text.split('\x1b').enumerate() {
+        let part = match number {
+            0 => part,
+            _ => part.split_once('m').expect("the end of a colour").1,
+        };
+        plain += part;
+    }
+    let (expected, _) = show(|_| Details::new(DetailsOptions::default()));
+    assert_eq!(plain, expected);
+    // As babeltrace2 2.0.4 has them.
+    for line in [
+        "\x1b[1m\x1b[1m\x1b[33mTrace class\x1b[0m:",
+        "    \x1b[35mSupports packets\x1b[0m: \x1b[1m\x1b[1m\x1b[32mYes\x1b[0m",
+        "    \x1b[35mSupports discarded packets\x1b[0m: \x1b[1m\x1b[1m\x1b[31mNo\x1b[0m",
+        "      \x1b[36mcpu_id\x1b[0m: \x1b[34mUnsigned integer\x1b[0m (\x1b[1m8-bit\x1b[0m, Base \x1b[1m10\x1b[0m)",
+        "    \x1b[1m\x1b[1m\x1b[33mEvent class\x1b[0m `\x1b[32mone\x1b[0m` (ID \x1b[1m0\x1b[0m):",
+        "[\x1b[1m\x1b[1m\x1b[34mUnknown\x1b[0m]",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}");
+    }
 }
 
 #[test]

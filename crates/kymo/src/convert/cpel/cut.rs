@@ -63,7 +63,7 @@ impl Cut {
         let file = File::open(log.bytes()).map_err(io::Error::other)?;
         let streams = kymo_model::Recording::streams(log).len();
         let mut kept = vec![Bits::default(); streams];
-        for (stream, chunk, number) in pieces.places() {
+        for (stream, chunk, number) in pieces.places(0) {
             if let Some(position) = log.position(stream, chunk, number) {
                 kept[stream].insert(position as u64);
             }

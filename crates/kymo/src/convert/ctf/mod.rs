@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kymo_ctf::class::{Dialect, TraceClass};
 use kymo_ctf::metadata::fit::{FitError, fit};
-use kymo_ctf::secure::{Nonce, Protection};
+use kymo_ctf::secure::{Key, Nonce, Protection};
 use kymo_ctf::write::{
     EventId, Sealing, StreamWriter, Token, TraceOptions, TraceWriter, WriteError, layout,
 };
@@ -55,6 +55,9 @@ pub struct CtfOptions {
     pub packet_bytes: Option<u64>,
     /// How packets are secured, which only those of RFC v1.1 can be.
     pub protection: Option<(Protection, Nonce)>,
+    /// The keys of a recording whose packets are to stay secured as they are, in place of that: those of which all
+    /// stays are copied, others are secured again, each as it was.
+    pub kept_protection: Option<(Vec<Key>, Nonce)>,
     /// How the metadata is secured, which only that of RFC v1.1 can be.
     pub metadata_protection: Option<(Protection, Nonce)>,
     /// Whether LTTng's index files are written; RFC v1.1 has none.
@@ -156,6 +159,7 @@ impl TraceModel {
             packed: false,
             packet_bytes: None,
             protection: None,
+            kept_protection: None,
             metadata_protection: None,
             index: false,
             repairs: false,

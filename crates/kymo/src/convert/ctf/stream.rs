@@ -147,6 +147,9 @@ impl Scribe<'_, '_> {
         let Ok((head, _)) = trace.head(chunk.stream, chunk.number) else {
             return Ok(());
         };
+        if self.protect(trace, trace.packet_bytes(&packet)).is_err() {
+            return Ok(());
+        }
         self.begin(trace, chunk, packet.clock, &head, 0)?;
         self.end = self.bound(chunk.end, chunk.end_time);
         self.end_packet(self.end)
@@ -246,6 +249,9 @@ impl Scribe<'_, '_> {
             };
             self.done.events += events;
             self.is_begun = true;
+            if self.options.kept_protection.is_some() {
+                self.writer.sink().protect(None);
+            }
             return self.writer.whole_packet(bytes, &info);
         }
         self.all_copied = false;
@@ -261,6 +267,10 @@ impl Scribe<'_, '_> {
         if is_secured(trace, bytes)
             && let Some(fault) = cursor.take_fault()
         {
+            self.unreadable(chunk, fault);
+            return Ok(());
+        }
+        if let Err(fault) = self.protect(trace, bytes) {
             self.unreadable(chunk, fault);
             return Ok(());
         }
@@ -324,8 +334,27 @@ impl Scribe<'_, '_> {
                 .content_bits
                 .is_none_or(|bits| bits == packet.content_bits)
             && head.total_bits.is_none_or(|bits| bits == packet.total_bits)
-            && !is_secured(trace, bytes)
+            && (self.options.kept_protection.is_some() || !is_secured(trace, bytes))
             && self.filter.wants_whole(self.source.recording, chunk)
+    }
+
+    /// Secures the packets that follow as one of the source is, where that is wanted.
+    fn protect(&mut self, trace: &Trace, packet: &[u8]) -> Result<(), Fault> {
+        let Some((keys, nonce)) = &self.options.kept_protection else {
+            return Ok(());
+        };
+        let protection = match is_secured(trace, packet) {
+            true => {
+                let order = trace.class().native_order();
+                // It was opened before, so it is as it should be.
+                let found = secure::protection_of(packet, order, keys)
+                    .map_err(|_| Fault::new(FaultCode::Encryption, 0, 0))?;
+                Some((found, *nonce))
+            }
+            false => None,
+        };
+        self.writer.sink().protect(protection);
+        Ok(())
     }
 
     /// Writes an empty packet before the first one of a stream in which something is lost by damage:

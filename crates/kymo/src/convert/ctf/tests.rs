@@ -202,6 +202,7 @@ fn options(dialect: Dialect, packet_bytes: Option<u64>, repairs: bool) -> CtfOpt
         packed: false,
         packet_bytes,
         protection: None,
+        kept_protection: None,
         metadata_protection: None,
         index: false,
         repairs,

@@ -10,14 +10,15 @@ pub(super) fn write(attributes: &[(String, String)], text: &mut Text) -> bool {
         return false;
     }
     text.margin();
-    text.push("User attributes:");
+    text.said("User attributes");
+    text.push(":");
     let mut sorted: Vec<_> = attributes.iter().collect();
     sorted.sort();
     text.indented(|text| {
         for (namespace, json) in sorted {
             text.newline();
             text.margin();
-            text.push(namespace);
+            text.field(namespace);
             text.push(":");
             // Text that is not JSON cannot come from metadata that was read; it is shown as it is.
             let value = serde_json::from_str(json).unwrap_or_else(|_| json.as_str().into());
@@ -29,8 +30,14 @@ pub(super) fn write(attributes: &[(String, String)], text: &mut Text) -> bool {
 
 fn write_value(value: &Value, text: &mut Text) {
     match value {
-        Value::Null => text.push(" Null"),
-        Value::Bool(value) => text.push(if *value { " Yes" } else { " No" }),
+        Value::Null => {
+            text.push(" ");
+            text.nothing("Null");
+        }
+        Value::Bool(value) => {
+            text.push(" ");
+            text.truth(*value);
+        }
         Value::Number(number) => {
             text.push(" ");
             if let Some(value) = number.as_u64() {
@@ -38,14 +45,18 @@ fn write_value(value: &Value, text: &mut Text) {
             } else if let Some(value) = number.as_i64() {
                 text.signed(value);
             } else {
-                text.line.fixed(number.as_f64().unwrap_or(f64::NAN));
+                let value = number.as_f64().unwrap_or(f64::NAN);
+                text.colored(text.palette().value, |text| text.line.fixed(value));
             }
         }
         Value::String(value) => {
             text.push(" ");
-            text.push(value);
+            text.value(value);
         }
-        Value::Array(values) if values.is_empty() => text.push(" Empty"),
+        Value::Array(values) if values.is_empty() => {
+            text.push(" ");
+            text.nothing("Empty");
+        }
         Value::Array(values) => {
             text.push(" Length ");
             text.number(values.len() as u64);
@@ -54,14 +65,16 @@ fn write_value(value: &Value, text: &mut Text) {
                 for (index, value) in values.iter().enumerate() {
                     text.newline();
                     text.margin();
-                    text.push("[");
-                    text.number(index as u64);
-                    text.push("]:");
+                    text.index(index as u64);
+                    text.push(":");
                     write_value(value, text);
                 }
             });
         }
-        Value::Object(members) if members.is_empty() => text.push(" Empty"),
+        Value::Object(members) if members.is_empty() => {
+            text.push(" ");
+            text.nothing("Empty");
+        }
         Value::Object(members) => {
             let mut sorted: Vec<_> = members.iter().collect();
             sorted.sort_by_key(|(name, _)| *name);
@@ -69,7 +82,7 @@ fn write_value(value: &Value, text: &mut Text) {
                 for (name, value) in sorted {
                     text.newline();
                     text.margin();
-                    text.push(name);
+                    text.field(name);
                     text.push(":");
                     write_value(value, text);
                 }

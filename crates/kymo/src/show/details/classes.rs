@@ -57,39 +57,49 @@ fn without_roles(class: &FieldClass) -> Option<FieldClass> {
 /// Writes a class: its name and properties, and indented lines with its parts.
 fn field(class: &FieldClass, around: Around<'_>, text: &mut Text) {
     match class {
-        FieldClass::Bool(_) => text.push("Boolean"),
+        FieldClass::Bool(_) => text.kind("Boolean"),
         // The opening parenthesis is missing, as in babeltrace2.
-        FieldClass::BitArray(_) => text.push("Bit array 0 flags)"),
+        FieldClass::BitArray(_) => {
+            text.kind("Bit array");
+            text.push(" ");
+            text.count(0, "flag");
+            text.push(")");
+        }
         FieldClass::BitMap { flags, .. } => bit_map(flags, text),
         FieldClass::Integer { layout, style } => integer(style, layout.bits, false, text),
         FieldClass::VarInteger(style) => integer(style, 64, true, text),
-        FieldClass::Float(layout) => text.push(match layout.bits {
+        FieldClass::Float(layout) => text.kind(match layout.bits {
             16 => "Half-precision real",
             32 => "Single-precision real",
             64 => "Double-precision real",
             _ => "Quadruple-precision real",
         }),
-        FieldClass::Text { .. } | FieldClass::SizedText { .. } => text.push("String"),
+        FieldClass::Text { .. } | FieldClass::SizedText { .. } => text.kind("String"),
         FieldClass::Blob {
             length, media_type, ..
         } => {
             match length {
                 Length::Static(length) => {
-                    text.push("Static BLOB (Length ");
+                    text.kind("Static BLOB");
+                    text.push(" (Length ");
                     text.number(*length);
                     text.push(", ");
                 }
                 length => match location_of(length) {
                     Some(path) => {
-                        text.push("Dynamic BLOB (with length field) (Length field location ");
+                        text.kind("Dynamic BLOB (with length field)");
+                        text.push(" (Length field location ");
                         location(path, around, text);
                         text.push(", ");
                     }
-                    None => text.push("Dynamic BLOB (no length field) ("),
+                    None => {
+                        text.kind("Dynamic BLOB (no length field)");
+                        text.push(" (");
+                    }
                 },
             }
             text.push("Media type `");
-            text.push(media_type);
+            text.value(media_type);
             text.push("`)");
         }
         FieldClass::Struct { members, .. } => structure(members, around, text),
@@ -98,23 +108,26 @@ fn field(class: &FieldClass, around: Around<'_>, text: &mut Text) {
         } => {
             match length {
                 Length::Static(length) => {
-                    text.push("Static array (Length ");
+                    text.kind("Static array");
+                    text.push(" (Length ");
                     text.number(*length);
                     text.push(")");
                 }
                 length => match location_of(length) {
                     Some(path) => {
-                        text.push("Dynamic array (with length field) (Length field location ");
+                        text.kind("Dynamic array (with length field)");
+                        text.push(" (Length field location ");
                         location(path, around, text);
                         text.push(")");
                     }
-                    None => text.push("Dynamic array (no length field)"),
+                    None => text.kind("Dynamic array (no length field)"),
                 },
             }
             text.push(":\n");
             text.indented(|text| {
                 text.margin();
-                text.push("Element: ");
+                text.said("Element");
+                text.push(": ");
                 field(element, around, text);
             });
         }
@@ -128,7 +141,8 @@ fn field(class: &FieldClass, around: Around<'_>, text: &mut Text) {
 }
 
 fn bit_map(flags: &[Flag], text: &mut Text) {
-    text.push("Bit array ");
+    text.kind("Bit array");
+    text.push(" ");
     text.count(flags.len(), "flag");
     text.push(")");
     if flags.is_empty() {
@@ -141,7 +155,7 @@ fn bit_map(flags: &[Flag], text: &mut Text) {
         for flag in sorted {
             text.newline();
             text.margin();
-            text.push(&flag.name);
+            text.said(&flag.name);
             text.push(":");
             ranges(&flag.ranges, false, text);
         }
@@ -149,14 +163,16 @@ fn bit_map(flags: &[Flag], text: &mut Text) {
 }
 
 fn integer(style: &IntegerStyle, bits: u32, small: bool, text: &mut Text) {
-    text.push(if style.signed { "Signed " } else { "Unsigned " });
-    text.push(match style.labels {
-        Some(_) => "enumeration (",
-        None => "integer (",
+    text.kind(match (style.signed, &style.labels) {
+        (true, Some(_)) => "Signed enumeration",
+        (true, None) => "Signed integer",
+        (false, Some(_)) => "Unsigned enumeration",
+        (false, None) => "Unsigned integer",
     });
-    text.number(bits.into());
-    text.push("-bit, Base ");
-    text.push(match style.base {
+    text.push(" (");
+    text.value(&format!("{bits}-bit"));
+    text.push(", Base ");
+    text.value(match style.base {
         Base::Binary => "2",
         Base::Octal => "8",
         Base::Decimal => "10",
@@ -185,7 +201,7 @@ fn mappings(labels: &Labels, text: &mut Text) {
         for mapping in sorted {
             text.newline();
             text.margin();
-            text.push(&mapping.label);
+            text.said(&mapping.label);
             text.push(":");
             ranges(&mapping.ranges, labels.is_signed(), text);
         }
@@ -230,7 +246,8 @@ fn selector_ranges(selector: &Selector, text: &mut Text) {
 }
 
 fn structure(members: &[Member], around: Around<'_>, text: &mut Text) {
-    text.push("Structure (");
+    text.kind("Structure");
+    text.push(" (");
     text.count(members.len(), "member");
     text.push(")");
     if !members.is_empty() {
@@ -240,7 +257,7 @@ fn structure(members: &[Member], around: Around<'_>, text: &mut Text) {
         for member in members {
             text.newline();
             text.margin();
-            text.push(&member.name);
+            text.field(&member.name);
             text.push(":");
             if member.attributes.is_empty() {
                 text.push(" ");
@@ -264,7 +281,7 @@ fn optional(
     text: &mut Text,
 ) {
     let path = expressible(selector);
-    text.push(match (path, when) {
+    text.kind(match (path, when) {
         (None, _) => "Option (no selector)",
         (_, Selector::True) => "Option (boolean selector)",
         (_, Selector::Unsigned(_)) => "Option (unsigned integer selector)",
@@ -282,13 +299,15 @@ fn optional(
             (_, Selector::True) => text.yes_or_no("Selector is reversed", false),
             (_, when) => {
                 text.margin();
-                text.push("Selector ranges:");
+                text.said("Selector ranges");
+                text.push(":");
                 selector_ranges(when, text);
                 text.newline();
             }
         }
         text.margin();
-        text.push("Content: ");
+        text.said("Content");
+        text.push(": ");
         field(content, around, text);
     });
 }
@@ -298,11 +317,12 @@ fn variant(options: &[VariantOption], selector: &FieldRef, around: Around<'_>, t
     let signed = options
         .iter()
         .any(|option| matches!(option.when, Selector::Signed(_)));
-    text.push(match (path, signed) {
-        (None, _) => "Variant (no selector) (",
-        (_, false) => "Variant (unsigned integer selector) (",
-        (_, true) => "Variant (signed integer selector) (",
+    text.kind(match (path, signed) {
+        (None, _) => "Variant (no selector)",
+        (_, false) => "Variant (unsigned integer selector)",
+        (_, true) => "Variant (signed integer selector)",
     });
+    text.push(" (");
     text.count(options.len(), "option");
     if let Some(path) = path {
         text.push(", Selector field location ");
@@ -316,7 +336,7 @@ fn variant(options: &[VariantOption], selector: &FieldRef, around: Around<'_>, t
         for option in options {
             text.newline();
             text.margin();
-            text.push(option.name.as_deref().unwrap_or("Unnamed"));
+            text.field(option.name.as_deref().unwrap_or("Unnamed"));
             text.push(":");
             if path.is_some() {
                 selector_ranges(&option.when, text);
@@ -368,7 +388,7 @@ impl<'a> Around<'a> {
 /// Writes a place as `[SCOPE: NAME, NAME]`.
 fn location(path: &FieldPath, around: Around<'_>, text: &mut Text) {
     text.push("[");
-    text.push(scope_name(path.scope).unwrap_or_default());
+    text.value(scope_name(path.scope).unwrap_or_default());
     text.push(": ");
     let mut at = around.scope(path.scope);
     let mut first = true;
@@ -392,7 +412,7 @@ fn location(path: &FieldPath, around: Around<'_>, text: &mut Text) {
             if !std::mem::take(&mut first) {
                 text.push(", ");
             }
-            text.push(name);
+            text.value(name);
         }
     }
     text.push("]");

@@ -1,5 +1,6 @@
 //! Writes the values of fields, one a line.
 
+use crate::show::color::Palette;
 use crate::show::json::wide;
 use kymo_model::{Base, FieldId, Kind, Schema, Scope, Visitor, Wide};
 use kymo_text::{Binary128, Line, Stamp};
@@ -8,6 +9,9 @@ use kymo_text::{Binary128, Line, Stamp};
 #[derive(Debug)]
 pub(super) struct Plan {
     fields: Vec<FieldPlan>,
+    palette: Palette,
+    /// What comes before a value.
+    open: Stamp,
 }
 
 #[derive(Debug)]
@@ -26,7 +30,7 @@ struct FieldPlan {
 
 impl Plan {
     /// Plans all fields; `hidden` ones are never visited.
-    pub(super) fn new(schema: &Schema, hidden: &[bool]) -> Self {
+    pub(super) fn new(schema: &Schema, hidden: &[bool], palette: Palette) -> Self {
         let is_hidden = |id: &FieldId| hidden.get(id.index()).copied().unwrap_or(false);
         let mut indents: Vec<usize> = Vec::with_capacity(schema.fields().len());
         let plan = |(position, field): (usize, &kymo_model::Field)| {
@@ -37,7 +41,9 @@ impl Plan {
                 None => {
                     let scope = schema.scope_of(FieldId(position as u32));
                     before.push(b"  ");
+                    before.push(palette.details.property.as_bytes());
                     before.push(scope_name(scope).as_bytes());
+                    before.push(palette.reset.as_bytes());
                     before.push(b":");
                 }
                 Some(parent) => {
@@ -48,7 +54,9 @@ impl Plan {
                         before.push(&newline(indent));
                     }
                     if let Kind::Struct = above {
+                        before.push(palette.field.as_bytes());
                         before.push(field.name.as_deref().unwrap_or_default().as_bytes());
+                        before.push(palette.reset.as_bytes());
                         before.push(b":");
                     }
                     element = matches!(above, Kind::Array { .. });
@@ -69,6 +77,8 @@ impl Plan {
         };
         Self {
             fields: schema.fields().iter().enumerate().map(plan).collect(),
+            palette,
+            open: Stamp::new(format!(" {}", palette.value).as_bytes()),
         }
     }
 }
@@ -105,20 +115,54 @@ impl<'a> FieldRenderer<'a> {
         if plan.element
             && let Some(count) = self.counters.last_mut()
         {
+            self.line.push(self.plan.palette.field.as_bytes());
             self.line.push_byte(b'[');
             self.line.grouped(*count);
-            self.line.push(b"]:");
+            self.line.push_byte(b']');
+            self.line.push(self.plan.palette.reset.as_bytes());
+            self.line.push_byte(b':');
             *count += 1;
         }
         plan
     }
 
-    fn number(&mut self, base: Base, value: u64) {
-        match base {
-            Base::Decimal => self.line.grouped(value),
-            Base::Octal => self.line.grouped_octal(value),
-            Base::Binary | Base::Hexadecimal => self.line.grouped_hexadecimal(value),
+    /// Writes a value, or a part of it, behind a blank.
+    #[inline]
+    fn value(&mut self, write: impl FnOnce(&mut Line)) {
+        self.line.stamp(&self.plan.open);
+        write(self.line);
+        self.line.push(self.plan.palette.reset.as_bytes());
+    }
+
+    /// Writes a word that stands for a value, behind a blank.
+    fn word(&mut self, color: &str, word: &str) {
+        self.line.push_byte(b' ');
+        for part in [color, word, self.plan.palette.reset] {
+            self.line.push(part.as_bytes());
         }
+    }
+
+    fn empty(&mut self) {
+        self.word(self.plan.palette.event, "Empty");
+    }
+
+    fn length(&mut self, length: u64) {
+        self.line.push(b" Length");
+        self.value(|line| line.grouped(length));
+        self.line.push_byte(b':');
+    }
+
+    fn number(&mut self, base: Base, is_negative: bool, value: u64) {
+        self.value(|line| {
+            if is_negative {
+                line.push_byte(b'-');
+            }
+            match base {
+                Base::Decimal => line.grouped(value),
+                Base::Octal => line.grouped_octal(value),
+                Base::Binary | Base::Hexadecimal => line.grouped_hexadecimal(value),
+            }
+        });
     }
 
     fn end(&mut self, field: FieldId) {
@@ -131,73 +175,70 @@ impl<'a> FieldRenderer<'a> {
 impl Visitor for FieldRenderer<'_> {
     fn uint(&mut self, field: FieldId, value: u64) {
         let plan = self.start(field);
-        self.line.push_byte(b' ');
-        self.number(plan.base, value);
+        self.number(plan.base, false, value);
     }
 
     fn sint(&mut self, field: FieldId, value: i64) {
         let plan = self.start(field);
-        self.line.push(if value < 0 { b" -" } else { b" " });
-        self.number(plan.base, value.unsigned_abs());
+        self.number(plan.base, value < 0, value.unsigned_abs());
     }
 
     fn wide(&mut self, field: FieldId, value: Wide<'_>) {
         self.start(field);
-        self.line.push_byte(b' ');
-        wide(value, self.line);
+        self.value(|line| wide(value, line));
     }
 
     fn float(&mut self, field: FieldId, value: f64) {
         self.start(field);
-        self.line.push_byte(b' ');
-        self.line.fixed(value);
+        self.value(|line| line.fixed(value));
     }
 
     fn float128(&mut self, field: FieldId, bits: u128) {
         self.start(field);
-        self.line.push_byte(b' ');
-        self.line.general128(Binary128::from_bits(bits));
+        self.value(|line| line.general128(Binary128::from_bits(bits)));
     }
 
     fn boolean(&mut self, field: FieldId, value: bool) {
         self.start(field);
-        self.line.push(if value { b" Yes" } else { b" No" });
+        let palette = &self.plan.palette;
+        match value {
+            true => self.word(palette.details.yes, "Yes"),
+            false => self.word(palette.unknown, "No"),
+        }
     }
 
     fn bits(&mut self, field: FieldId, value: u64) {
         self.start(field);
-        self.line.push_byte(b' ');
-        self.line.grouped_hexadecimal(value);
+        self.value(|line| line.grouped_hexadecimal(value));
     }
 
     fn text(&mut self, field: FieldId, text: &[u8]) {
         self.start(field);
-        self.line.push_byte(b' ');
-        self.line.push(text);
+        self.value(|line| line.push(text));
     }
 
     fn blob(&mut self, field: FieldId, bytes: &[u8]) {
         let plan = self.start(field);
         if bytes.is_empty() {
-            return self.line.push(b" Empty");
+            return self.empty();
         }
-        self.line.push(b" Length ");
-        self.line.grouped(bytes.len() as u64);
-        self.line.push(b":");
+        self.length(bytes.len() as u64);
         for row in bytes.chunks(16) {
             self.line.stamp(&plan.below);
+            self.line.push(self.plan.palette.value.as_bytes());
             for (position, &byte) in row.iter().enumerate() {
                 if position > 0 {
                     self.line.push_byte(b' ');
                 }
                 self.line.hex_byte(byte);
             }
+            self.line.push(self.plan.palette.reset.as_bytes());
         }
     }
 
     fn begin_struct(&mut self, field: FieldId) {
         if self.start(field).empty {
-            self.line.push(b" Empty");
+            self.empty();
         }
     }
 
@@ -208,12 +249,9 @@ impl Visitor for FieldRenderer<'_> {
     fn begin_array(&mut self, field: FieldId, length: u64) {
         self.start(field);
         self.counters.push(0);
-        if length == 0 {
-            self.line.push(b" Empty");
-        } else {
-            self.line.push(b" Length ");
-            self.line.grouped(length);
-            self.line.push(b":");
+        match length {
+            0 => self.empty(),
+            length => self.length(length),
         }
     }
 
@@ -224,7 +262,7 @@ impl Visitor for FieldRenderer<'_> {
     fn begin_optional(&mut self, field: FieldId, present: bool, _selector: u64) {
         self.start(field);
         if !present {
-            self.line.push(b" None");
+            self.word(self.plan.palette.event, "None");
         }
     }
 
@@ -244,7 +282,7 @@ mod tests {
         let mut line = Line::new();
         let mut field_renderer = FieldRenderer {
             line: &mut line,
-            plan: &Plan::new(&event.class.schema, &[]),
+            plan: &Plan::new(&event.class.schema, &[], Palette::NONE),
             counters: &mut Vec::new(),
         };
         testing::play(&event.calls, &mut field_renderer);

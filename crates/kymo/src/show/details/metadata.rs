@@ -25,7 +25,7 @@ pub(super) fn trace_class(class: &TraceClass, text: &mut Text) {
 }
 
 fn all_of_trace_class(class: &TraceClass, text: &mut Text) {
-    text.push("Trace class");
+    text.object("Trace class");
     if class.streams.is_empty() && class.attributes.is_empty() {
         return text.newline();
     }
@@ -46,11 +46,11 @@ fn user_attributes(attributes: &[(String, String)], text: &mut Text) {
     }
 }
 
-/// Writes ` ` and the name of an object between backquotes, if it has one.
-pub(super) fn object_name(name: Option<&str>, text: &mut Text) {
+/// Writes ` ` and the name of an object between backquotes, if it has one, as `write` does.
+pub(super) fn object_name(name: Option<&str>, write: fn(&mut Text, &str), text: &mut Text) {
     if let Some(name) = name {
         text.push(" `");
-        text.push(name);
+        write(text, name);
         text.push("`");
     }
 }
@@ -64,12 +64,12 @@ fn identity(
     id: u64,
     text: &mut Text,
 ) {
-    object_name(name, text);
+    object_name(name, Text::class, text);
     text.push(" (");
     for (what, value) in [("Namespace `", namespace), ("UID `", uid)] {
         if let Some(value) = value {
             text.push(what);
-            text.push(value);
+            text.value(value);
             text.push("`, ");
         }
     }
@@ -112,7 +112,7 @@ fn packets_have(trace: &TraceClass, stream: &StreamClass, role: Role) -> bool {
 
 fn stream_class(trace: &TraceClass, stream: &StreamClass, text: &mut Text) {
     text.margin();
-    text.push("Stream class");
+    text.object("Stream class");
     let name = stream.name.as_deref();
     let name = name.filter(|_| !text.options.no_stream_class_name);
     let namespace = stream.namespace.as_deref();
@@ -122,7 +122,8 @@ fn stream_class(trace: &TraceClass, stream: &StreamClass, text: &mut Text) {
         configuration(trace, stream, text);
         if let Some(clock) = stream.clock.and_then(|clock| trace.clocks.get(clock)) {
             text.margin();
-            text.push("Default clock class:\n");
+            text.said("Default clock class");
+            text.push(":\n");
             text.indented(|text| clock_class(clock, trace.dialect, text));
         }
         let mut around = classes::Around {
@@ -202,7 +203,8 @@ fn clock_class(clock: &Clock, dialect: Dialect, text: &mut Text) {
             uid,
         } => {
             text.margin();
-            text.push("Origin:\n");
+            text.said("Origin");
+            text.push(":\n");
             text.indented(|text| {
                 if let Some(namespace) = namespace {
                     text.text_property("Namespace", namespace);
@@ -216,7 +218,7 @@ fn clock_class(clock: &Clock, dialect: Dialect, text: &mut Text) {
 
 fn event_class(event: &EventRecordClass, around: classes::Around<'_>, text: &mut Text) {
     text.margin();
-    text.push("Event class");
+    text.object("Event class");
     let (name, namespace) = (event.name.as_deref(), event.namespace.as_deref());
     identity(name, namespace, event.uid.as_deref(), event.id, text);
     text.indented(|text| {
@@ -255,7 +257,7 @@ fn log_level(level: i64, text: &mut Text) {
         "Debug",
     ];
     match usize::try_from(level).ok().and_then(|at| NAMES.get(at)) {
-        Some(name) => text.push(name),
+        Some(name) => text.value(name),
         None => text.signed(level),
     }
 }
@@ -269,8 +271,8 @@ pub(super) fn trace(
     text: &mut Text,
 ) {
     text.margin();
-    text.push("Trace");
-    object_name(name, text);
+    text.object("Trace");
+    object_name(name, Text::value, text);
     let mut separator = " (";
     for (what, value) in [
         ("Namespace", class.namespace.as_deref()),
@@ -279,7 +281,7 @@ pub(super) fn trace(
         if let Some(value) = value {
             text.push(separator);
             text.push(what);
-            object_name(Some(value), text);
+            object_name(Some(value), Text::value, text);
             separator = ", ";
         }
     }
@@ -296,7 +298,8 @@ pub(super) fn trace(
         sorted.sort_unstable();
         for (id, class) in sorted {
             text.margin();
-            text.push("Stream (ID ");
+            text.object("Stream");
+            text.push(" (ID ");
             text.number(id);
             text.push(", Class ID ");
             text.number(class);
@@ -310,7 +313,8 @@ fn environment(entries: &[(String, EnvironmentValue)], text: &mut Text) {
         return;
     }
     text.margin();
-    text.push("Environment (");
+    text.said("Environment");
+    text.push(" (");
     text.number(entries.len() as u64);
     text.push(if entries.len() == 1 {
         " entry):\n"
@@ -322,7 +326,7 @@ fn environment(entries: &[(String, EnvironmentValue)], text: &mut Text) {
     text.indented(|text| {
         for (name, value) in sorted {
             text.margin();
-            text.push(name);
+            text.field(name);
             text.push(":");
             match value {
                 EnvironmentValue::Integer(value) => {
@@ -332,7 +336,7 @@ fn environment(entries: &[(String, EnvironmentValue)], text: &mut Text) {
                 EnvironmentValue::Text(value) if value.is_empty() => {}
                 EnvironmentValue::Text(value) => {
                     text.push(" ");
-                    text.push(value);
+                    text.value(value);
                 }
             }
             text.newline();

@@ -14,6 +14,7 @@ use kymo_text::Line;
 use self::fields::{FieldRenderer, Plan};
 use self::metadata::Times;
 use self::text::Text;
+use super::color::Palette;
 use super::facts::stream_id;
 use super::packet::PacketFields;
 use super::table::Table;
@@ -37,6 +38,8 @@ pub struct DetailsOptions {
     pub no_trace_name: bool,
     /// Leave out unique identifiers of traces and clocks.
     pub no_uid: bool,
+    /// Colours; `None` without.
+    pub colors: Option<Palette>,
 }
 
 /// Puts blocks together.
@@ -89,15 +92,16 @@ impl Details {
             false => (" cycles", ", ", " ns from origin", "]\n"),
         };
         let (Some(clock), Some(ticks)) = (&stream.clock, ticks) else {
-            self.text.push("[Unknown");
+            self.text.push("[");
+            self.text.stamp(|text| text.push("Unknown"));
             return self.text.push(end);
         };
         self.text.push("[");
-        self.text.number(ticks);
+        self.text.stamp(|text| text.line.grouped(ticks));
         self.text.push(cycles);
         if let Some(time) = clock.timestamp(ticks) {
             self.text.push(between);
-            self.text.signed(time.as_nanos());
+            self.text.stamp(|text| text.plain_signed(time.as_nanos()));
             self.text.push(nanos);
         }
         self.text.push(end);
@@ -107,9 +111,20 @@ impl Details {
     fn tag(&mut self, number: usize, trace: &Trace, stream: usize) {
         let class = trace.streams()[stream].class;
         let id = stream_id(trace.streams(), stream);
+        let Palette {
+            field,
+            reset,
+            details,
+            ..
+        } = self.text.palette();
+        let bright = details.number;
+        let shown = |value: u64| format!("{bright}{value}{reset}{field}");
+        let (number, class, id) = (shown(number as u64), shown(class), shown(id));
         let tag = match self.text.options.compact {
-            true => format!("{{{number} {class} {id}}} "),
-            false => format!("{{Trace {number}, Stream class ID {class}, Stream ID {id}}}\n"),
+            true => format!("{field}{{{number} {class} {id}}}{reset} "),
+            false => format!(
+                "{field}{{Trace {number}, Stream class ID {class}, Stream ID {id}}}{reset}\n"
+            ),
         };
         self.text.push(&tag);
     }
@@ -120,9 +135,11 @@ impl Details {
         let numbers: Vec<_> = numbers.collect();
         let class = &trace.class().streams[trace.stream_class(stream)];
         if self.text.options.compact {
-            return self.text.push("Stream beginning\n");
+            self.text.object("Stream beginning");
+            return self.text.newline();
         }
-        self.text.push("Stream beginning:\n");
+        self.text.object("Stream beginning");
+        self.text.push(":\n");
         self.text.indented(|text| {
             let options = text.options;
             if !options.no_stream_name {
@@ -146,13 +163,14 @@ impl Details {
     }
 
     fn chunk_begin(&mut self, message: &Message, trace: &Trace) {
-        self.text.push("Packet beginning");
+        self.text.object("Packet beginning");
         if self.text.options.compact {
             return self.text.newline();
         }
+        let palette = self.text.palette();
         let (fields, plan) = self.packets.get(message.recording, message.stream, || {
             let fields = PacketFields::of(trace, message.stream);
-            let plan = Plan::new(&fields.schema, &fields.hidden);
+            let plan = Plan::new(&fields.schema, &fields.hidden, palette);
             (fields, plan)
         });
         if !fields.shown {
@@ -177,8 +195,8 @@ impl Details {
     }
 
     fn lost(&mut self, what: &str, lost: Lost) {
-        self.text.push("Discarded ");
-        self.text.push(what);
+        self.text.object("Discarded ");
+        self.text.object(what);
         if let Some(count) = lost.count {
             self.text.push(" (");
             self.text.number(count);
@@ -195,7 +213,7 @@ impl Sink for Details {
 
     fn renderer(&self) -> DetailsRenderer {
         DetailsRenderer {
-            is_compact: self.text.options.compact,
+            options: self.text.options,
             ..DetailsRenderer::default()
         }
     }
@@ -257,9 +275,12 @@ impl Sink for Details {
         self.tag(number, recording, message.stream);
         match message.kind {
             MessageKind::StreamBegin => self.stream_begin(recording, message.stream),
-            MessageKind::StreamEnd => self.text.push("Stream end\n"),
+            MessageKind::StreamEnd => self.text.object("Stream end\n"),
             MessageKind::ChunkBegin => self.chunk_begin(message, recording),
-            MessageKind::ChunkEnd => self.text.push("Packet end\n"),
+            MessageKind::ChunkEnd => {
+                self.text.object("Packet end");
+                self.text.newline();
+            }
             MessageKind::LostEvents(lost) => self.lost("events", lost),
             MessageKind::LostChunks(lost) => self.lost("packets", lost),
             MessageKind::Event => {}
@@ -275,7 +296,7 @@ pub struct DetailsRenderer {
     recording: usize,
     classes: Table<ClassPlan>,
     counters: Vec<u64>,
-    is_compact: bool,
+    options: DetailsOptions,
 }
 
 #[derive(Debug)]
@@ -286,11 +307,14 @@ struct ClassPlan {
 }
 
 impl ClassPlan {
-    fn new(class: &EventClass, is_compact: bool) -> Self {
-        let mut text = Text::default();
-        text.push("Event");
-        metadata::object_name(class.name.as_deref(), &mut text);
-        let (before, after) = match is_compact {
+    fn new(class: &EventClass, options: DetailsOptions) -> Self {
+        let mut text = Text {
+            options,
+            ..Text::default()
+        };
+        text.object("Event");
+        metadata::object_name(class.name.as_deref(), Text::class, &mut text);
+        let (before, after) = match options.compact {
             true => (" (", ")\n"),
             false => (" (Class ID ", "):\n"),
         };
@@ -299,7 +323,7 @@ impl ClassPlan {
         text.push(after);
         Self {
             header: text.line.as_bytes().to_vec(),
-            plan: Plan::new(&class.schema, &[]),
+            plan: Plan::new(&class.schema, &[], text.palette()),
         }
     }
 }
@@ -311,12 +335,12 @@ impl Renderer for DetailsRenderer {
     }
 
     fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
-        let is_compact = self.is_compact;
-        let make = || ClassPlan::new(event.class(), is_compact);
+        let options = self.options;
+        let make = || ClassPlan::new(event.class(), options);
         let class = self.classes.get(self.recording, event.class_index(), make);
         self.counters.clear();
         out.push(&class.header);
-        if is_compact {
+        if options.compact {
             return Ok(());
         }
         event.visit(&mut FieldRenderer {
