@@ -20,13 +20,13 @@
 //!
 //! let mut file = Builder::new(Default::default());
 //! file.track(1, Some(b"worker"))?;
-//! file.event(2, Some(b"batch of %d"), None)?;
+//! file.event(2, Some(b"batch"), Some(b"%d packets"))?;
 //! file.push(Entry { time: 1_000, track: 1, code: 2, datum: 32 });
 //! let mut bytes = Vec::new();
 //! file.write(&mut bytes)?;
 //!
 //! let log = Recording::new(Path::new("x.cpel"), bytes.into(), &Default::default())?;
-//! assert_eq!(log.tracks()[0].name, "worker");
+//! assert_eq!(log.event_classes()[0].name.as_deref(), Some("batch"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

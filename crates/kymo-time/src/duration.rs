@@ -6,8 +6,8 @@ use std::str::FromStr;
 /// A span of time, forwards or backwards.
 ///
 /// Written as `[+|-]N[.N][UNIT]`. Units are `ns`, `us` or `µs`, `ms`, `s`, `m` or `min`, `h`, `d`, `w` and `y`, from
-/// seconds on also as words (`2hours`); a number alone is seconds. A year has 366 days, as in rrdtool. What is less than
-/// a nanosecond is cut off.
+/// seconds on also as words (`2hours`); a number alone is seconds. A year has 366 days, as in rrdtool. What is less
+/// than a nanosecond is cut off.
 ///
 /// ```
 /// use kymo_time::Duration;

@@ -110,7 +110,7 @@ pub enum CounterValue {
 ///     writer.event(time, track, event, std::iter::empty(), &[], &mut out);
 /// }
 /// let trace = Recording::from_bytes(Path::new("x.pftrace"), out.as_bytes())?;
-/// assert_eq!(trace.tracks()[0].name, "main");
+/// assert_eq!(&*trace.tracks()[0].name, "main");
 /// # Ok::<(), kymo_perfetto::OpenError>(())
 /// ```
 #[derive(Debug)]
