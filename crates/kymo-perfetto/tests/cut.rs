@@ -321,7 +321,7 @@ fn file(packets: &[(Packet, bool)]) -> Vec<u8> {
             put_uint(event::EXTRA_COUNTER_TRACKS, EXTRA, out);
             put_int(event::EXTRA_COUNTER_VALUES, value, out);
         };
-        let whole = match recording {
+        let whole = match packet {
             Packet::Event(delta, name, value) => {
                 let names = match known.contains(name) {
                     true => Line::new(),

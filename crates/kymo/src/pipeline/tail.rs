@@ -106,7 +106,7 @@ impl<'r, S: Select> Tail<'r, S> {
                     window: select.window(number),
                     classes: wanted[number].clone(),
                     narrowed: Narrowed::default(),
-                    idle: select.idle_chunks(recording, stream),
+                    idle: select.idle_chunks(number, stream),
                 });
             }
         }
