@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         }
     };
     objects::install();
+    #[cfg(target_os = "linux")]
     kymo_io::survive_truncation();
     let terminal = Terminal::new();
     let threads = match &args.node {

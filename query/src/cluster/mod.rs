@@ -27,6 +27,18 @@ use sha2::{Digest, Sha256};
 use crate::source::Source;
 use wire::Fingerprint;
 
+/// The files that were truncated while this process read them, since this was asked the last time.
+#[cfg(target_os = "linux")]
+fn truncated_files() -> Vec<std::path::PathBuf> {
+    kymo_io::take_truncated()
+}
+
+/// None: on this system, the process ends then.
+#[cfg(not(target_os = "linux"))]
+fn truncated_files() -> Vec<std::path::PathBuf> {
+    Vec::new()
+}
+
 /// What is reported of a file that was truncated while it was read.
 fn truncated(path: &std::path::Path) -> String {
     format!("`{}` was truncated while it was read", path.display())

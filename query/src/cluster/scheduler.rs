@@ -314,7 +314,7 @@ impl Scheduler {
             result = Err(End::Failed(DataFusionError::Execution(reason)));
         }
         // Of what this process reads itself.
-        for path in kymo_io::take_truncated() {
+        for path in super::truncated_files() {
             damage.met(super::truncated(&path));
         }
         let damage = damage.take();

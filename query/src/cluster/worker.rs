@@ -232,7 +232,7 @@ impl Worker {
     /// fetched is not asked for twice, and what was cut off from a file stays so.
     fn check(&self, unit: &Arc<Open>, damage: &Damage) -> Result<(), TaskError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        for path in kymo_io::take_truncated() {
+        for path in super::truncated_files() {
             // Other threads may have read the same file.
             for opened in open.iter().chain([unit]) {
                 if opened
