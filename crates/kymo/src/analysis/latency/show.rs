@@ -159,6 +159,12 @@ impl Latency {
                 place,
             ]);
         }
-        table.fit(&[true, false, false, false], style)
+        // The end is where the latency after the start leads: short lines do without it.
+        const WITH_END: usize = 100;
+        let spare: &[usize] = match style.width() {
+            Some(width) if width < WITH_END => &[2],
+            _ => &[],
+        };
+        table.fit_without(spare, &[true, false, false, false], style)
     }
 }
