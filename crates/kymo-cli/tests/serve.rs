@@ -488,7 +488,15 @@ fn metrics_are_at_a_local_socket_by_default() {
         command.env("XDG_RUNTIME_DIR", directory.path())
     });
     let path = directory.path().join("kymo/metrics.sock");
-    let mut stream = UnixStream::connect(&path).unwrap();
+    // The socket has its name a little before somebody listens there.
+    let end = Instant::now() + Duration::from_secs(60);
+    let mut stream = loop {
+        match UnixStream::connect(&path) {
+            Ok(stream) => break stream,
+            Err(error) if Instant::now() > end => panic!("{error}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
     stream.write_all(b"GET /-/ready HTTP/1.1\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
