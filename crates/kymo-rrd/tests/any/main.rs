@@ -51,7 +51,11 @@ proptest! {
             panic!("a native file");
         };
         prop_assert!(detection.alike.contains(&machine));
-        prop_assert_eq!(detection.confidence, Confidence::Certain);
+        if let Confidence::Likely { alternative } = detection.confidence {
+            // Rows of zeros may lie where another machine has them that is as wide but for its times.
+            prop_assert_ne!(alternative.time(), machine.time());
+            prop_assert!(Source::open(&bytes, Some(alternative)).is_ok());
+        }
     }
 
     #[test]
