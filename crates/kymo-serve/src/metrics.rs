@@ -101,6 +101,9 @@ impl Page {
 
     /// Adds what each sender has brought; `prefix` begins the names.
     pub(crate) fn senders(&mut self, prefix: &str, senders: &[(IpAddr, usize, u64)]) {
+        if senders.is_empty() {
+            return;
+        }
         let label = |sender: &IpAddr| vec![("sender", sender.to_string())];
         let each = |value: fn(&(IpAddr, usize, u64)) -> u64| -> Vec<_> {
             let senders = senders.iter();
@@ -119,9 +122,6 @@ impl Page {
     }
 
     fn add_labelled(&mut self, name: &str, help: &str, kind: &str, values: &[(Labels, u64)]) {
-        if values.is_empty() {
-            return;
-        }
         // Writing to a text cannot fail.
         let _ = writeln!(
             self.0,

@@ -91,28 +91,23 @@ impl Changing {
         Client(std::io::BufReader::new(stream))
     }
 
-    /// A number that the daemon reports about itself; of one with labels, the sum. `None` if it reports none.
-    fn known_count(&self, name: &str) -> Option<u64> {
+    /// A number that the daemon reports about itself; of one with labels, the sum.
+    fn count(&self, name: &str) -> u64 {
         let mut stream = TcpStream::connect(self.metrics).unwrap();
         stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
         let mut page = String::new();
         stream.read_to_string(&mut page).unwrap();
         let kind = format!("# TYPE kymo_{name} ");
         let mut lines = page.lines().skip_while(|line| !line.starts_with(&kind));
-        lines.next()?;
+        assert!(lines.next().is_some(), "{name}\n{page}");
         let values = lines.take_while(|line| !line.starts_with('#'));
         let values = values.map(|line| line.rsplit_once(' ').unwrap().1);
-        Some(values.map(|value| value.parse::<u64>().unwrap()).sum())
-    }
-
-    fn count(&self, name: &str) -> u64 {
-        self.known_count(name).expect(name)
+        values.map(|value| value.parse::<u64>().unwrap()).sum()
     }
 
     fn wait_for(&self, name: &str, count: u64) {
         let end = Instant::now() + Duration::from_secs(60);
-        // Labels of a number come with the first of what it counts.
-        while self.known_count(name).unwrap_or(0) < count {
+        while self.count(name) < count {
             assert!(Instant::now() < end, "{name}: {}", self.count(name));
             std::thread::sleep(Duration::from_millis(10));
         }
