@@ -99,11 +99,7 @@ impl Make for Other {
                     _ => Ok(()),
                 };
                 tables(samples, &query, &mut of_samples, &mut |batch| {
-                    for notice in batch.notices() {
-                        if let kymo::timeline::NoticeKind::Fault(fault) = &notice.kind {
-                            source.damage.fault(fault);
-                        }
-                    }
+                    source.met(batch)
                 })
             }
         };

@@ -1,4 +1,4 @@
-//! Recordings that cannot be read any more, or are others than a scheduler's: no row is missing without an error.
+//! Recordings that can no longer be read, or are others than a scheduler's: no row is missing without an error.
 #![cfg(feature = "remote")]
 
 mod common;

@@ -58,7 +58,7 @@ impl Api {
     pub(crate) fn schema(&self, request: &Value) -> Result<Value, String> {
         let at = usize::try_from(number(request, "recording")?).unwrap_or(usize::MAX);
         let recording = self.scene.recordings().get(at);
-        let recording = recording.ok_or("there is no such recording")?;
+        let recording = recording.ok_or("the recording does not exist")?;
         let mut room = MOST_LISTED;
         let mut classes = Vec::new();
         for class in recording.event_classes() {

@@ -31,7 +31,7 @@ pub(crate) enum Wrong {
     NoPages,
     /// The numbers of a range are not numbers of 64 bits that make sense.
     Overflow,
-    /// After this number of requests, nothing is there any more.
+    /// After this number of requests, nothing exists.
     GoneAfter(usize),
 }
 
