@@ -32,3 +32,7 @@ tell('dump', rrd.dump, 'l.rrd', 'l.xml')
 tell('restore', rrd.restore, 'l.xml', 'l2.rrd')
 tell('graph', rrd.graph, 'l.png', '-s', tostring(start), '-e', tostring(start + 3600), 'DEF:x=l.rrd:a:MAX', 'LINE:x#ff0000', 'PRINT:x:MAX:%.1lf')
 tell('no file', rrd.fetch, 'none.rrd', 'MAX')
+
+-- The state stays open: to close it unloads the library, whose threads may still run, which ends one run of thirty
+-- with a fault, with Debian's library too.
+os.exit(true)
