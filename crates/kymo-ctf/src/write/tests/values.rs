@@ -11,7 +11,7 @@ use crate::class::{
     BitLayout, Dialect, Encoding, FieldClass, IntegerStyle, Length, Member, Role, TraceClass,
 };
 use crate::decode::Decoder;
-use crate::decode::oracle::{payload, trace};
+use crate::decode::oracle::classes::{payload, trace};
 use crate::metadata::fit::fit;
 
 const FIRST: EventId = EventId {
