@@ -476,21 +476,6 @@ impl<'m> Sink for Cpel<'m> {
         }
     }
 
-    fn looks_at(
-        &self,
-        recording: usize,
-        source: &AnyRecording,
-        class: usize,
-        field: FieldId,
-    ) -> bool {
-        let plan = self.plan;
-        plan.is_text(source)
-            || plan
-                .binding
-                .plan()
-                .looks_at(recording, source, class, field)
-    }
-
     fn row(
         &mut self,
         row: &Row<'_>,
@@ -549,6 +534,16 @@ impl Renderer for CpelRenderer<'_> {
         let filler = &mut self.filler;
         self.fields
             .write(plan, out, |visitor| filler.event_with(event, visitor))
+    }
+
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
+        self.plan.is_text(source) || self.filler.looks_at(recording, source, class, field)
     }
 
     fn take_rows(&mut self) -> RowBuffers {

@@ -415,22 +415,6 @@ impl<'m> Sink for Elog<'m> {
         }
     }
 
-    fn looks_at(
-        &self,
-        recording: usize,
-        source: &AnyRecording,
-        class: usize,
-        field: FieldId,
-    ) -> bool {
-        let plan = self.plan;
-        let has_rest = plan.shapes[recording][class].rest.is_some();
-        has_rest
-            || plan
-                .binding
-                .plan()
-                .looks_at(recording, source, class, field)
-    }
-
     fn row(
         &mut self,
         row: &Row<'_>,
@@ -478,6 +462,17 @@ impl Renderer for ElogRenderer<'_> {
                 .fields
                 .write(plan, out, |visitor| filler.event_with(event, visitor)),
         }
+    }
+
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
+        self.plan.shapes[recording][class].rest.is_some()
+            || self.filler.looks_at(recording, source, class, field)
     }
 
     fn take_rows(&mut self) -> RowBuffers {

@@ -142,10 +142,6 @@ impl Sink for Pieces {
         Numbers::default()
     }
 
-    fn looks_at(&self, _: usize, _: &AnyRecording, _: usize, _: FieldId) -> bool {
-        false
-    }
-
     fn rows(
         &mut self,
         run: RowRun<'_>,
@@ -182,6 +178,10 @@ impl Renderer for Numbers {
     fn event<E: Event>(&mut self, event: &E, _out: &mut Line) -> Result<(), Fault> {
         self.0.push(event.number());
         Ok(())
+    }
+
+    fn looks_at(&self, _: usize, _: &AnyRecording, _: usize, _: FieldId) -> bool {
+        false
     }
 
     fn take_rows(&mut self) -> RowBuffers {

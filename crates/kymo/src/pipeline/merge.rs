@@ -17,7 +17,7 @@ use super::source::SourceInfo;
 use super::window::{MergeWindow, renew_keys};
 use super::{Options, Output, RowRun, Select, Summary};
 use crate::AnyRecording;
-use crate::show::{Message, MessageKind, Sink};
+use crate::show::{Message, MessageKind, Renderer, Sink};
 
 /// Maximum number of runs of rows that are handed over at once.
 const MOST_RUNS: usize = 256;
@@ -80,10 +80,13 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         let mut sources = Vec::new();
         for (recording, source) in recordings.iter().enumerate() {
             let narrowed = match A::ROWS {
-                true => source.narrow(&|class, field| {
-                    self.sink.looks_at(recording, source, class, field)
-                        || self.select.looks_at(recording, class, field)
-                }),
+                true => {
+                    let renderer = self.sink.renderer();
+                    source.narrow(&|class, field| {
+                        renderer.looks_at(recording, source, class, field)
+                            || self.select.looks_at(recording, class, field)
+                    })
+                }
                 false => Narrowed::default(),
             };
             for stream in 0..source.streams().len() {

@@ -326,16 +326,6 @@ impl<'p, R: Receiver> Sink for Lists<'p, R> {
         Filler::new(&self.plan.columns)
     }
 
-    fn looks_at(
-        &self,
-        recording: usize,
-        source: &AnyRecording,
-        class: usize,
-        field: FieldId,
-    ) -> bool {
-        self.plan.columns.looks_at(recording, source, class, field)
-    }
-
     fn row(
         &mut self,
         row: &Row<'_>,

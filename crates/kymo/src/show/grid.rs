@@ -1,6 +1,6 @@
 //! Events as a table with chosen columns.
 
-use kymo_model::{FieldId, Recording};
+use kymo_model::Recording;
 use kymo_text::{Line, visible};
 
 use super::wall::Wall;
@@ -123,16 +123,6 @@ impl<'p> Sink for Grid<'p> {
 
     fn renderer(&self) -> Filler<'p> {
         Filler::with_raw_texts(&self.plan.rows)
-    }
-
-    fn looks_at(
-        &self,
-        recording: usize,
-        source: &AnyRecording,
-        class: usize,
-        field: FieldId,
-    ) -> bool {
-        self.plan.rows.looks_at(recording, source, class, field)
     }
 
     fn begin(

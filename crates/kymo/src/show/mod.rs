@@ -125,6 +125,17 @@ pub trait Renderer: Send {
         Ok(false)
     }
 
+    /// Whether it needs a field; asked only if the sink takes [rows](Sink::rows).
+    fn looks_at(
+        &self,
+        _recording: usize,
+        _source: &AnyRecording,
+        _class: usize,
+        _field: FieldId,
+    ) -> bool {
+        true
+    }
+
     /// Hands out the columns of the events since it was last asked, where it makes some beside text.
     fn take_rows(&mut self) -> RowBuffers {
         RowBuffers::default()
@@ -184,17 +195,6 @@ pub trait Sink {
 
     /// Whether it takes [rows](Self::rows) instead of events.
     const ROWS: bool = false;
-
-    /// Whether rows have something of a field.
-    fn looks_at(
-        &self,
-        _recording: usize,
-        _of: &AnyRecording,
-        _class: usize,
-        _field: FieldId,
-    ) -> bool {
-        true
-    }
 
     /// Rows in their final order, with what renderers made of them: unless it has its own way, one [row](Self::row)
     /// after the other. `false` ends the run.

@@ -2,8 +2,8 @@
 
 use kymo_model::batch::{self, Columns, DataType, WantedColumn};
 use kymo_model::{
-    BlockQuery, Both, Chunk, Cursor, Event, EventBlock, EventVisitor, Fault, Nothing, Recording,
-    Schema, Value, Visitor,
+    BlockQuery, Both, Chunk, Cursor, Event, EventBlock, EventVisitor, Fault, FieldId, Nothing,
+    Recording, Schema, Value, Visitor,
 };
 use kymo_text::Line;
 use kymo_time::Timestamp;
@@ -476,6 +476,16 @@ impl Renderer for Filler<'_> {
         block: &mut EventBlock,
     ) -> Result<bool, Fault> {
         self.block(recording, cursor, wish, most, most_bytes, block)
+    }
+
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
+        self.plan.looks_at(recording, source, class, field)
     }
 
     fn take_rows(&mut self) -> RowBuffers {

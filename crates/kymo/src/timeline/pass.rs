@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use kymo_index::{ChunkCounts, Row};
-use kymo_model::{
-    Cursor, EventHeaders, Fault, FaultReport, FieldId, Recording, Tally, Track, Walk,
-};
+use kymo_model::{Cursor, EventHeaders, Fault, FaultReport, Recording, Tally, Track, Walk};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
@@ -480,16 +478,6 @@ impl<'a, T: TakeRows> Sink for Gather<'a, T> {
 
     fn is_by_stream(&self) -> bool {
         self.take.is_by_stream()
-    }
-
-    fn looks_at(
-        &self,
-        recording: usize,
-        source: &AnyRecording,
-        class: usize,
-        field: FieldId,
-    ) -> bool {
-        self.plan.rows.looks_at(recording, source, class, field)
     }
 
     fn rows(

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
+use kymo_model::FaultReport;
 use kymo_model::batch::{Batch, MergedRows, NoticeKind, RowId, SourceRows, SourceRun};
-use kymo_model::{FaultReport, FieldId};
 use kymo_text::Line;
 
 use super::ahead::Ahead;
@@ -203,16 +203,6 @@ impl<'a> Sink for Gatherer<'a> {
 
     fn renderer(&self) -> Filler<'a> {
         Filler::new(self.plan)
-    }
-
-    fn looks_at(
-        &self,
-        recording: usize,
-        source: &AnyRecording,
-        class: usize,
-        field: FieldId,
-    ) -> bool {
-        self.plan.looks_at(recording, source, class, field)
     }
 
     fn message(

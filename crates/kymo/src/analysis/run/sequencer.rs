@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use kymo_model::{Chunk, Event, Fault, FaultReport, FieldId, Value};
+use kymo_model::{Chunk, Event, Fault, FaultReport, Value};
 use kymo_text::Line;
 
 use super::{Analysis, BEGINS, ClassExtra, Coverage, ENDS, Occurrence, Role, SEEN, cut};
@@ -93,16 +93,6 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
 
     fn renderer(&self) -> Filler<'a> {
         Filler::with_raw_texts(&self.plan.rows)
-    }
-
-    fn looks_at(
-        &self,
-        recording: usize,
-        source: &AnyRecording,
-        class: usize,
-        field: FieldId,
-    ) -> bool {
-        self.plan.rows.looks_at(recording, source, class, field)
     }
 
     fn message(

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use kymo_model::{FieldId, Recording};
+use kymo_model::Recording;
 use kymo_rrd::file::convert::Target;
 use kymo_text::Line;
 
@@ -381,18 +381,6 @@ impl<'m> Sink for Rrd<'m> {
 
     fn renderer(&self) -> Filler<'m> {
         Filler::with_raw_texts(self.binding.plan())
-    }
-
-    fn looks_at(
-        &self,
-        recording: usize,
-        source: &AnyRecording,
-        class: usize,
-        field: FieldId,
-    ) -> bool {
-        self.binding
-            .plan()
-            .looks_at(recording, source, class, field)
     }
 
     fn row(
