@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use kymo_text::markup;
+
 /// Calls of a name with the same callers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Frame {
@@ -49,26 +51,6 @@ for(const[x,w]of hits){sum+=Math.max(0,x+w-Math.max(x,end));end=Math.max(end,x+w
 found.textContent=text?`${text}: ${hits.length} bars, ${(100*sum/WIDTH).toFixed(1)} %`:''};\
 find.addEventListener('click',ask);\
 find.addEventListener('keydown',e=>{if(e.key==='Enter')ask()})})()";
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            // XML has no other controls; some characters turn the direction of what follows.
-            c if c.is_control()
-                || matches!(c, '\u{fffe}' | '\u{ffff}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
-            {
-                out.push('\u{fffd}');
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
 
 /// The colour of a name: the same everywhere, light enough for black texts.
 fn colour(name: &str) -> String {
@@ -156,7 +138,7 @@ pub fn flame_svg(frames: &[Frame], options: &FlameOptions) -> String {
         deepest = deepest.max(depth + 1);
         let name = &frames[at].name;
         let share = 100.0 * totals[at] as f64 / all.max(1) as f64;
-        let (shown, y) = (escaped(name), TOP + depth as f64 * ROW);
+        let (shown, y) = (markup(name), TOP + depth as f64 * ROW);
         let _ = write!(
             bars,
             "<g class=\"bar\" data-name=\"{shown}\"><title>{shown}\n{}, {share:.2} %; without what it calls {}{}</title>\
@@ -180,7 +162,7 @@ pub fn flame_svg(frames: &[Frame], options: &FlameOptions) -> String {
                 "<text x=\"{:.2}\" y=\"{}\">{}</text>",
                 x + 3.0,
                 y + 12.0,
-                escaped(&text)
+                markup(&text)
             );
         }
         bars.push_str("</g>\n");
@@ -207,7 +189,7 @@ pub fn flame_svg(frames: &[Frame], options: &FlameOptions) -> String {
          {bars}<text x=\"{SIDE}\" y=\"{}\" fill=\"#555\">{note}</text>\n\
          <text id=\"found\" x=\"{}\" y=\"{}\" text-anchor=\"end\"></text>\n\
          <script><![CDATA[{script}]]></script>\n</svg>\n",
-        escaped(&options.title),
+        markup(&options.title),
         f64::from(width) - SIDE,
         height - 9.0,
         f64::from(width) - SIDE,

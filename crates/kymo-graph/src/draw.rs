@@ -230,7 +230,7 @@ impl<'a> Drawing<'a> {
     fn fitting(&self, text: &str, width: f64, font: &Font) -> String {
         // Names may be as long as a file: no more than fits is looked at.
         let most = (width / 2.0).max(0.0) as usize;
-        let clean = |c: char| match c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c) {
+        let clean = |c: char| match kymo_text::is_control(c) {
             true => '\u{fffd}',
             false => c,
         };

@@ -4,26 +4,60 @@ use std::borrow::Cow;
 
 use crate::Line;
 
-/// A name, or a text that holds names, for a terminal: control characters, which could move its
-/// cursor or change its colours, become `\x` and two digits (of the character's number).
+/// Whether a character changes how the text after it is shown: a control character, or one that sets the direction
+/// of text, which can make a name look like another one.
+pub fn is_control(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A name, or a text that holds names, for a terminal: [control characters](is_control), which could move its
+/// cursor, change its colours or exchange letters, become `\x` and two digits (of the character's number), or
+/// `\u{...}`.
 ///
 /// ```
 /// # use kymo_text::visible;
 /// assert_eq!(visible("caf\u{e9}"), "caf\u{e9}");
 /// assert_eq!(visible("a\x1b[2J\nb\u{9b}"), r"a\x1b[2J\x0ab\x9b");
+/// assert_eq!(visible("a\u{202e}lru.ogla"), r"a\u{202e}lru.ogla");
 /// ```
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    if !text.contains(is_control) {
         return Cow::Borrowed(text);
     }
     let mut result = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match c.is_control() {
-            true => result += &format!("\\x{:02x}", u32::from(c)),
-            false => result.push(c),
+        match (is_control(c), u32::from(c)) {
+            (false, _) => result.push(c),
+            (true, number @ 0..=0xff) => result += &format!("\\x{number:02x}"),
+            (true, number) => result += &format!("\\u{{{number:x}}}"),
         }
     }
     Cow::Owned(result)
+}
+
+/// A text as content, or as the value of an attribute, of HTML and XML. What neither can hold, and
+/// [control characters](is_control) other than the end of a line, become U+FFFD.
+///
+/// ```
+/// # use kymo_text::markup;
+/// assert_eq!(markup("a < 'b' & \"c\""), "a &lt; &#39;b&#39; &amp; &quot;c&quot;");
+/// assert_eq!(markup("a\nb\x1b\u{202e}\u{ffff}"), "a\nb\u{fffd}\u{fffd}\u{fffd}");
+/// ```
+pub fn markup(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' => out.push('\n'),
+            c if is_control(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// A byte in each of eight.

@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use kymo_text::markup;
+
 use super::colour::Colour;
 use super::dates::date;
 use super::elements::Kind;
@@ -87,7 +89,7 @@ fn regions(graph: &Graph, layout: &Layout, columns: &Columns, options: &GraphOpt
         let _ = write!(
             out,
             "<g class=\"kymo-at\"><title>{}",
-            escaped(&date(format, time, &graph.zone))
+            markup(&date(format, time, &graph.zone))
         );
         for curve in &shown {
             let value = curve.tops[from] - curve.below.map_or(0.0, |below| below[from]);
@@ -95,7 +97,7 @@ fn regions(graph: &Graph, layout: &Layout, columns: &Columns, options: &GraphOpt
                 true => "unknown".to_owned(),
                 false => short(value, options.base),
             };
-            let _ = write!(out, "\n{}: {value}", escaped(&curve.name));
+            let _ = write!(out, "\n{}: {value}", markup(&curve.name));
         }
         let _ = write!(
             out,
@@ -173,21 +175,6 @@ fn short(value: f64, base: f64) -> String {
         false => &text,
     };
     format!("{text}{}", PREFIXES[(power + 6.0) as usize])
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            // XML has no other controls.
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 
 use std::io::{self, Write};
 
-use kymo_text::Line;
 use kymo_text::json::{Value, Writer, escape};
+use kymo_text::{Line, markup};
 use sha2::{Digest, Sha256};
 
 use crate::Colour;
@@ -138,29 +138,6 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Text for HTML.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // Controls, and characters that turn the direction of what follows.
-            c if c.is_control() && c != '\n'
-                || ('\u{202a}'..='\u{202e}').contains(&c)
-                || ('\u{2066}'..='\u{2069}').contains(&c) =>
-            {
-                out.push('\u{fffd}');
-            }
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 impl<'o> Page<'o> {
     /// Writes what comes before the charts.
     ///
@@ -169,7 +146,7 @@ impl<'o> Page<'o> {
     /// It cannot be written.
     pub fn begin(out: &'o mut dyn Write, options: &PageOptions) -> io::Result<Self> {
         let hash = base64(&Sha256::digest(SCRIPT));
-        let title = escaped(&options.title);
+        let title = markup(&options.title);
         let theme = match options.is_dark {
             Some(true) => " data-theme=\"dark\"",
             Some(false) => " data-theme=\"light\"",
@@ -199,10 +176,10 @@ impl<'o> Page<'o> {
     ///
     /// It cannot be written.
     pub fn chart(&mut self, chart: &Chart) -> io::Result<()> {
-        let title = escaped(&chart.title);
+        let title = markup(&chart.title);
         let unit = match chart.unit.as_str() {
             "" => String::new(),
-            unit => format!(" <span>[{}]</span>", escaped(unit)),
+            unit => format!(" <span>[{}]</span>", markup(unit)),
         };
         write!(
             self.out,
@@ -212,7 +189,7 @@ impl<'o> Page<'o> {
             self.out.write_all(picture)?;
         }
         if !chart.notes.is_empty() {
-            let notes = escaped(&chart.notes.join("\n"));
+            let notes = markup(&chart.notes.join("\n"));
             write!(self.out, "<pre>{notes}</pre>")?;
         }
         let data = chart.json();
