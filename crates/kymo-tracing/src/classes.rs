@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(crate) enum Action {
     /// An event.
     Event,
-    /// A span begins to exist.
+    /// A span opens.
     New,
     /// Fields of a span get their values.
     Record,

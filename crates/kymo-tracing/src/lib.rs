@@ -27,11 +27,11 @@
 //! | what happens | name of the event | fields |
 //! |---|---|---|
 //! | an event | `TARGET:LINE`, or `TARGET::NAME` if it has a name | its own |
-//! | a span begins to exist | `TARGET::NAME.new` | its own; `parent` in its context, 0 without one |
+//! | a span opens | `TARGET::NAME.new` | its own; `parent` in its context, 0 without one |
 //! | fields of a span get values | `TARGET::NAME.record` | these |
 //! | a thread enters and exits a span | `TARGET::NAME.enter`, `TARGET::NAME.exit` | none |
 //! | a span follows from another | `TARGET::NAME.follows_from` | `cause` in its context |
-//! | a span ends to exist | `TARGET::NAME.close` | none |
+//! | a span closes | `TARGET::NAME.close` | none |
 //!
 //! The context of each event has the number of its `span`, or 0 if there is none; the context of its packet has
 //! the thread: `tid` and `thread_name`. Numbers of spans are those of `tracing`: two spans that are open at a time

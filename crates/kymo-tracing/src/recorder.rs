@@ -185,8 +185,8 @@ impl Options {
         Self::default()
     }
 
-    /// Bytes of a packet at most, 4 KiB to 256 MiB; 64 KiB if nothing is said. Each thread has as much memory. A larger event
-    /// is recorded with its texts cut off.
+    /// Sets the maximum size of a packet in bytes: 4 KiB to 256 MiB, 64 KiB by default. Each thread has as much memory. A
+    /// larger event is recorded with its texts cut off.
     #[must_use]
     pub fn packet_size(mut self, bytes: usize) -> Self {
         let bytes = bytes.clamp(*PACKET_BYTES.start(), *PACKET_BYTES.end());
@@ -194,37 +194,36 @@ impl Options {
         self
     }
 
-    /// Bytes of each mapped file, 1 MiB if nothing is said; a packet's at least, 256 MiB at most.
+    /// Sets the size of each mapped file in bytes: 1 MiB by default, at least that of a packet, at most 256 MiB.
     #[must_use]
     pub fn file_size(mut self, bytes: usize) -> Self {
         self.file_bytes = bytes.min(*PACKET_BYTES.end()).next_multiple_of(8);
         self
     }
 
-    /// How many full packets may wait to be written, 64 if nothing is said. Their memory is taken at once.
+    /// Sets the number of full packets that may wait to be written: 64 by default. Their memory is taken at once.
     #[must_use]
     pub fn waiting(mut self, packets: usize) -> Self {
         self.waiting = packets.max(1);
         self
     }
 
-    /// Sets what is done with events when the maximum number of packets wait; they are discarded and counted if
-    /// nothing is said.
+    /// Sets what is done with events when the maximum number of packets wait. By default, they are discarded and counted.
     #[must_use]
     pub fn when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
         self
     }
 
-    /// How long a thread waits ([`WhenFull::Wait`]) while no packet is written at all: ten seconds if nothing is said. A sink
-    /// that does not come back, or waits for that very thread, thus holds up no program for ever.
+    /// Sets how long a thread waits ([`WhenFull::Wait`]) while no packet is written at all: ten seconds by default. Thus a
+    /// sink that does not come back, or waits for that very thread, does not stop the program for ever.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// How often packets are written that are not full: each second if nothing is said. With `None`, when
+    /// Sets how often packets are written that are not full: each second by default. With `None`, packets are written when
     /// they are full, when their thread ends, and at the end.
     #[must_use]
     pub fn flush_every(mut self, interval: Option<Duration>) -> Self {
@@ -232,23 +231,22 @@ impl Options {
         self
     }
 
-    /// How long the end of a recording over UDP takes at most, 30 seconds if nothing is said: what the receiver has not got
-    /// by then is lost, and [`Guard::finish`] reports it. Nor is room for a packet waited for any longer.
+    /// Sets how long the end of a recording over UDP may take: 30 seconds by default. What the receiver has not got by then
+    /// is lost, and [`Guard::finish`] reports it. Threads do not wait longer for room for a packet either.
     #[must_use]
     pub fn end_within(mut self, time: Duration) -> Self {
         self.end_within = time;
         self
     }
 
-    /// Whether it is recorded that a thread enters and exits a span, beside that the span begins and ends to exist; it is
-    /// if nothing is said.
+    /// Sets whether enters and exits of spans are recorded, beside that spans open and close: they are by default.
     #[must_use]
     pub fn enters(mut self, enters: bool) -> Self {
         self.enters = enters;
         self
     }
 
-    /// The language of the metadata: CTF 1.8 if nothing is said, or CTF 2.
+    /// Sets the language of the metadata: CTF 1.8 by default, or CTF 2.
     ///
     /// CTF 1.8 has other names for fields that are no names of C: `http.method` becomes
     /// `http_method`.
