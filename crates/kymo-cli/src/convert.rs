@@ -39,7 +39,7 @@ use crate::open::{
 };
 use crate::print::csv;
 use crate::rrd::default_format;
-use crate::terminal::{Failure, Outcome, Terminal};
+use crate::terminal::{Failure, Outcome, Terminal, error_at};
 
 use target::{
     is_stdout, opens_with, refuse_found_input, refuse_options_of_others, refuse_output, target,
@@ -315,10 +315,7 @@ impl<'a> Job<'a> {
         };
         let split = split(output);
         let written = replace(output, how, write).map_err(|stop| match stop {
-            Stop::Failure(Failure::Output(error)) => {
-                let reported = format!("{}: {error}", output.display());
-                io::Error::new(error.kind(), reported).into()
-            }
+            Stop::Failure(Failure::Output(error)) => error_at(output.display(), &error).into(),
             stop => stop,
         })?;
         if let Some(split) = split {

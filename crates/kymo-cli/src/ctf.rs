@@ -266,19 +266,15 @@ pub(crate) fn index(args: &Index, terminal: &Terminal) -> Result<Outcome, Failur
                 )));
             }
             Ok(_) => {}
-            Err(_) => std::fs::create_dir(directory).map_err(|error| reported(directory, error))?,
+            Err(_) => std::fs::create_dir(directory)
+                .map_err(|error| Failure::at(directory.display(), &error))?,
         }
     }
     for (path, bytes) in files {
         let write = || kymo_io::replace(&path, how, |file| io::Write::write_all(file, &bytes));
-        write().map_err(|error: io::Error| reported(&path, error))?;
+        write().map_err(|error: io::Error| Failure::at(path.display(), &error))?;
     }
     Ok(outcome)
-}
-
-pub(crate) fn reported(path: &Path, error: io::Error) -> Failure {
-    let reported = format!("{}: {error}", path.display());
-    Failure::Output(io::Error::new(error.kind(), reported))
 }
 
 /// Each recording alone, and its place below the output.

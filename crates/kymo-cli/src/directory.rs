@@ -9,10 +9,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use kymo::AnyRecording;
+use kymo::explain::path_text;
 use kymo_io::Temporaries;
 use kymo_model::Recording;
 
-use crate::ctf::{Stop, reported};
+use crate::ctf::Stop;
 use crate::terminal::{Failure, Outcome};
 use overwrite::{is_empty, only_tables, only_traces};
 pub(crate) use places::places;
@@ -44,7 +45,7 @@ pub(crate) fn refuse_there(output: &Path, force: bool) -> Result<(), Failure> {
             }
         },
     };
-    let path = output.display();
+    let path = path_text(output);
     Err(Failure::Usage(format!("error: {path}: {problem}")))
 }
 
@@ -70,8 +71,8 @@ pub(crate) fn refuse_inputs(output: &Path, recordings: &[AnyRecording]) -> Resul
         {
             return Err(Failure::Usage(format!(
                 "error: {}: the input `{}` is in it\nhint: choose another output",
-                output.display(),
-                input.display()
+                path_text(output),
+                path_text(input)
             )));
         }
     }
@@ -89,9 +90,10 @@ pub(crate) fn whole_directory(
     refuse_there(output, force)?;
     let name = output
         .file_name()
-        .ok_or_else(|| Failure::Usage(format!("error: {}: it has no name", output.display())))?;
+        .ok_or_else(|| Failure::Usage(format!("error: {}: it has no name", path_text(output))))?;
     remove_left_behind(output, name);
-    let mut beside = Beside::new(output, name).map_err(|error| reported(output, error))?;
+    let mut beside =
+        Beside::new(output, name).map_err(|error| Failure::at(output.display(), &error))?;
     let written = write(&beside.path).and_then(|outcome| {
         put(&mut beside, output, name, force)?;
         Ok(outcome)
@@ -99,7 +101,7 @@ pub(crate) fn whole_directory(
     match written {
         Ok(outcome) => Ok(outcome),
         Err(Stop::Damage) => Ok(Outcome::Damage),
-        Err(Stop::Failure(Failure::Output(error))) => Err(reported(output, error)),
+        Err(Stop::Failure(Failure::Output(error))) => Err(Failure::at(output.display(), &error)),
         Err(Stop::Failure(failure)) => Err(failure),
     }
 }

@@ -9,7 +9,6 @@ use kymo_io::{Replace, replace};
 
 use crate::args;
 use crate::complete::Names;
-use crate::ctf::reported;
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Writes the completions of a shell.
@@ -103,7 +102,7 @@ pub(crate) fn man(args: &args::Man, terminal: &Terminal) -> Result<Outcome, Fail
         terminal.write(page(command)?.1.as_bytes())?;
         return Ok(Outcome::Good);
     };
-    std::fs::create_dir_all(dir).map_err(|error| reported(dir, error))?;
+    std::fs::create_dir_all(dir).map_err(|error| Failure::at(dir.display(), &error))?;
     write_pages(command, dir)?;
     Ok(Outcome::Good)
 }
@@ -120,7 +119,7 @@ fn write_pages(command: clap::Command, dir: &Path) -> Result<(), Failure> {
         ..Replace::NEW
     };
     replace(&path, how, |file| file.write_all(text.as_bytes()))
-        .map_err(|error| reported(&path, error))
+        .map_err(|error| Failure::at(path.display(), &error))
 }
 
 /// The name and the text of a manual page. The sections that stand behind the options in the

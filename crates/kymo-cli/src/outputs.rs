@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use kymo::explain;
+use kymo::explain::{no_directory, path_text};
 use kymo_io::{Replace, replace};
 
 use crate::terminal::Failure;
@@ -16,7 +16,7 @@ pub(crate) fn refuse_file(output: &Path, force: bool) -> Result<(), Failure> {
         Some(parent) if !parent.is_dir() => Err(missing_directory(output, parent)),
         _ if output.is_dir() => Err(Failure::Usage(format!(
             "error: `{}` is a directory, and the output is a file\nhint: specify the name of a file in it",
-            output.display()
+            path_text(output)
         ))),
         _ if output.symlink_metadata().is_ok() && !force => Err(exists(output)),
         _ => Ok(()),
@@ -25,13 +25,13 @@ pub(crate) fn refuse_file(output: &Path, force: bool) -> Result<(), Failure> {
 
 /// That the directory of an output does not exist.
 fn missing_directory(output: &Path, parent: &Path) -> Failure {
-    let explained = explain::no_directory(output, parent);
+    let explained = no_directory(output, parent);
     Failure::Usage(format!("error: {}", explained.with_hint()))
 }
 
 /// That a file is there.
 pub(crate) fn exists(path: &Path) -> Failure {
-    let path = path.display();
+    let path = path_text(path);
     Failure::Usage(format!(
         "error: `{path}` already exists\nhint: `--force` overwrites it"
     ))
@@ -54,6 +54,9 @@ pub(crate) fn write_file(
     };
     replace(path, how, write).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => exists(path),
-        _ => Failure::Usage(format!("error: cannot write `{}`: {error}", path.display())),
+        _ => Failure::Usage(format!(
+            "error: cannot write `{}`: {error}",
+            path_text(path)
+        )),
     })
 }

@@ -38,6 +38,24 @@ pub enum Failure {
     Output(io::Error),
 }
 
+impl Failure {
+    /// That something could not be written, sent or received: a path or an address, and why.
+    pub fn at(place: impl fmt::Display, error: &io::Error) -> Self {
+        Self::Output(error_at(place, error))
+    }
+}
+
+/// An error with the path or the address that it is about.
+pub fn error_at(place: impl fmt::Display, error: &io::Error) -> io::Error {
+    let (kind, reason) = match error.kind() {
+        io::ErrorKind::ConnectionRefused => (error.kind(), "nobody listens there".to_owned()),
+        // It is not standard output that has no reader any longer, which would not be a failure.
+        io::ErrorKind::BrokenPipe => (io::ErrorKind::Other, kymo_io::reason(error)),
+        kind => (kind, kymo_io::reason(error)),
+    };
+    io::Error::new(kind, format!("{place}: {reason}"))
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
@@ -332,7 +350,7 @@ impl Terminal {
             Failure::Refused => Outcome::Damage,
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Outcome::Good,
             Failure::Output(error) => {
-                self.error(format_args!("cannot write: {error}"));
+                self.error(format_args!("cannot write: {}", kymo_io::reason(error)));
                 if let Some(hint) = writing_hint(error.kind()) {
                     self.hint(hint);
                 }

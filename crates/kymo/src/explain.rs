@@ -4,7 +4,12 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use kymo_text::nearest;
+use kymo_text::{nearest, visible};
+
+/// A path as a message shows it: a line, whatever is in its name.
+pub fn path_text(path: &Path) -> String {
+    visible(&path.to_string_lossy()).into_owned()
+}
 
 /// Characters of the patterns of shells, which pass on a pattern that no file matches.
 const WILDCARDS: [char; 3] = ['*', '?', '['];
@@ -57,7 +62,7 @@ impl Explained {
 
 /// Why a file or directory cannot be read.
 pub fn reading(path: &Path, error: &io::Error) -> Explained {
-    let shown = path.display();
+    let shown = path_text(path);
     match error.kind() {
         // Something else may be missing, such as the directory of temporary files.
         ErrorKind::NotFound | ErrorKind::NotADirectory if path.symlink_metadata().is_err() => {
@@ -76,7 +81,7 @@ pub fn reading(path: &Path, error: &io::Error) -> Explained {
 
 /// Why a file or directory cannot be written.
 pub fn writing(path: &Path, error: &io::Error) -> Explained {
-    let shown = path.display();
+    let shown = path_text(path);
     let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
     if let (ErrorKind::NotFound, Some(parent)) = (error.kind(), parent)
         && !parent.exists()
@@ -91,7 +96,7 @@ pub fn writing(path: &Path, error: &io::Error) -> Explained {
 
 /// That a file cannot be written since its directory does not exist.
 pub fn no_directory(path: &Path, parent: &Path) -> Explained {
-    let (shown, parent) = (path.display(), parent.display());
+    let (shown, parent) = (path_text(path), path_text(parent));
     Explained::new(
         format!("cannot write `{shown}`: directory `{parent}` does not exist"),
         format!("`mkdir -p {parent}` creates it"),
@@ -118,7 +123,7 @@ fn missing(path: &Path) -> Explained {
     if let Some((scheme, _)) = text.split_once("://") {
         return url(&text, scheme);
     }
-    let shown = path.display();
+    let shown = path_text(path);
     if text.contains(WILDCARDS) {
         return Explained::new(
             format!("no file matches `{shown}`"),
@@ -146,21 +151,21 @@ fn missing(path: &Path) -> Explained {
             true => "is not a directory",
             false => "does not exist either",
         };
-        return Explained::new(problem, format!("`{}` {what}", parent.display()));
+        return Explained::new(problem, format!("`{}` {what}", path_text(parent)));
     }
     let wrong = path.file_name().unwrap_or_default().to_string_lossy();
     if let Some(name) = similar_name(parent, &wrong) {
         let meant = path.with_file_name(name);
-        return Explained::new(problem, format!("did you mean `{}`?", meant.display()));
+        return Explained::new(problem, format!("did you mean `{}`?", path_text(&meant)));
     }
     let hint = match std::env::current_dir() {
         Ok(current) if path.is_relative() => {
             format!(
                 "relative paths begin at the current directory, `{}`",
-                current.display()
+                path_text(&current)
             )
         }
-        _ => format!("`ls {}` shows what is there", parent.display()),
+        _ => format!("`ls {}` shows what is there", path_text(parent)),
     };
     Explained::new(problem, hint)
 }
@@ -246,6 +251,13 @@ mod tests {
         assert_eq!(
             found.problem,
             "cannot write `no/such/file`: directory `no/such` does not exist"
+        );
+        let path = Path::new("no\nhint: forged\u{202e}/file");
+        let found = writing(path, &ErrorKind::NotFound.into()).with_hint();
+        assert_eq!(
+            found,
+            r"cannot write `no\x0ahint: forged\u{202e}/file`: directory `no\x0ahint: forged\u{202e}` does not exist
+hint: `mkdir -p no\x0ahint: forged\u{202e}` creates it"
         );
         let full = writing(Path::new("x"), &ErrorKind::StorageFull.into());
         assert_eq!(

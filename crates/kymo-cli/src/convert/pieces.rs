@@ -104,6 +104,6 @@ pub(crate) fn content(inputs: &[PathBuf], path: &Path) -> Result<Bytes, Failure>
     let input = inputs.iter().find(|input| path.starts_with(input));
     let tree = Tree::at(input.map_or(path, |input| input));
     let content = tree.and_then(|(tree, _)| tree.content(path, Access::Sequential));
-    let content = content.map_err(|error| ctf::reported(path, error))?;
+    let content = content.map_err(|error| Failure::at(path.display(), &error))?;
     Ok(content.bytes)
 }

@@ -17,7 +17,7 @@ use crate::ctf::Stop;
 use crate::directory::{refuse_inputs, whole_directory};
 use crate::notices::Notices;
 use crate::open::{Inputs, threads, total_bytes};
-use crate::terminal::{Failure, Outcome, Terminal};
+use crate::terminal::{Failure, Outcome, Terminal, error_at};
 
 /// Writes tables of all recordings.
 pub(super) fn run(
@@ -92,10 +92,7 @@ fn write(args: &Convert, to: To, job: &Job<'_>) -> Result<Outcome, Failure> {
                 Ok(outcome)
             });
             ended(written.map_err(|stop| match stop {
-                Stop::Failure(Failure::Output(error)) => {
-                    let reported = format!("{}: {error}", output.display());
-                    io::Error::new(error.kind(), reported).into()
-                }
+                Stop::Failure(Failure::Output(error)) => error_at(output.display(), &error).into(),
                 stop => stop,
             }))
         }

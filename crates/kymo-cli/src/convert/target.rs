@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use kymo::AnyRecording;
+use kymo::explain::path_text;
 use kymo::filter::nearest;
 
 use crate::args::Times;
@@ -46,7 +47,7 @@ pub(super) fn target(args: &Convert) -> Result<To, Failure> {
         None if !is_stdout(&args.output) => return Ok(To::Ctf18),
         _ if args.output.is_dir() || ends_in_slash(&args.output) => return Ok(To::Ctf18),
         Some("json") => {
-            let path = args.output.display();
+            let path = path_text(&args.output);
             format!(
                 "error: `{path}` may be of two formats\n\
                  hint: write `--to chrome` for trace events of Chrome, `--to jsonl` for an object a line"
@@ -57,7 +58,7 @@ pub(super) fn target(args: &Convert) -> Result<To, Failure> {
                 .to_string()
         }
         ending => {
-            let path = args.output.display();
+            let path = path_text(&args.output);
             let meant = ending.and_then(|ending| nearest(ending, ENDINGS));
             let meant = meant.map_or(String::new(), |meant| format!("did you mean `.{meant}`? "));
             let endings = ENDINGS.map(|ending| format!(".{ending}")).join(" ");
@@ -164,7 +165,7 @@ pub(super) fn refuse_found_input(
 
 /// How an output is opened.
 pub(super) fn opens_with(output: &Path, to: To) -> String {
-    let path = output.display();
+    let path = path_text(output);
     match to {
         To::Perfetto | To::Chrome => {
             "open it in https://ui.perfetto.dev, or with `kymo view`".to_string()

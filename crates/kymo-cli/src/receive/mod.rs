@@ -38,7 +38,7 @@ const POLL: Duration = Duration::from_millis(10);
 /// Receives until the end.
 pub(crate) fn run(args: &Receive, terminal: &Terminal) -> Result<Outcome, Failure> {
     KeyFile::warn(&args.key_file, terminal);
-    let failed = |error: io::Error| Failure::Output(reported(&args.place, &error));
+    let failed = |error: io::Error| Failure::at(&args.place, &error);
     let socket = match UdpSocket::bind((args.place.host.as_str(), args.place.port)) {
         Ok(socket) => socket,
         Err(error) => {
@@ -114,7 +114,7 @@ fn resumed(args: &Receive) -> Result<BTreeMap<u64, Session>, Failure> {
         is_there |= std::fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some());
         let state = State::read(&directory).map_err(|error| {
             let path = directory.join(state::NAME);
-            Failure::Output(io::Error::other(format!("{}: {error}", path.display())))
+            Failure::at(path.display(), &error)
         })?;
         if let Some(state) = state {
             let session = Session::resumed(options(args), &state, &directory)?;
@@ -154,11 +154,6 @@ fn patience(wait: Duration) -> Duration {
     Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(1))
 }
 
-fn reported(place: &Place, error: &io::Error) -> io::Error {
-    // Not the kind of a broken pipe, which would not be treated as a failure.
-    io::Error::other(format!("{place}: {error}"))
-}
-
 /// What has come so far.
 struct Reception<'a> {
     args: &'a Receive,
@@ -183,7 +178,7 @@ struct Reception<'a> {
 impl Reception<'_> {
     /// Receives until the end, which may be that of patience.
     fn receive(&mut self, socket: &UdpSocket, interrupted: &AtomicBool) -> Result<(), Failure> {
-        let failed = |error: io::Error| Failure::Output(reported(&self.args.place, &error));
+        let failed = |error: io::Error| Failure::at(&self.args.place, &error);
         let begun = Instant::now();
         let mut buffer = vec![0; 1 << 16];
         let mut waits = None;

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
 
 use super::state::{State, StreamState};
-use crate::terminal::Failure;
+use crate::terminal::{Failure, error_at};
 
 /// Files that are open at the same time.
 const MOST_OPEN: usize = 200;
@@ -48,7 +48,9 @@ struct Open {
 
 impl Open {
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush().map_err(|error| at(&self.path, &error))
+        self.file
+            .flush()
+            .map_err(|error| error_at(self.path.display(), &error))
     }
 }
 
@@ -56,8 +58,6 @@ impl Store {
     /// Makes the directory, or takes an empty one.
     pub(super) fn new(directory: &Path) -> Result<Self, Failure> {
         let shown = directory.display();
-        let cannot =
-            |error: io::Error| Failure::Output(io::Error::other(format!("{shown}: {error}")));
         match fs::read_dir(directory) {
             Ok(mut entries) => {
                 if entries.next().is_some() {
@@ -66,14 +66,19 @@ impl Store {
                     )));
                 }
             }
-            Err(_) => fs::create_dir_all(directory).map_err(cannot)?,
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                return Err(Failure::Usage(format!(
+                    "error: `{shown}` is not a directory\nhint: `-o` names a new directory, or an empty one"
+                )));
+            }
+            Err(_) => {}
         }
         Self::beside(directory)
     }
 
     /// Takes a directory with what is in it, or makes it: files that are there are left alone.
     pub(super) fn beside(directory: &Path) -> Result<Self, Failure> {
-        fs::create_dir_all(directory).map_err(|error| Failure::Output(at(directory, &error)))?;
+        fs::create_dir_all(directory).map_err(|error| Failure::at(directory.display(), &error))?;
         Ok(Self {
             directory: directory.to_path_buf(),
             streams: BTreeMap::new(),
@@ -114,14 +119,14 @@ impl Store {
                 }
                 let file = OpenOptions::new().write(true).open(&path);
                 file.and_then(|file| file.set_len(known.bytes))
-                    .map_err(|error| Failure::Output(at(&path, &error)))?;
+                    .map_err(|error| Failure::at(path.display(), &error))?;
             }
             if known.name.is_some() {
                 // Streams without packets were empty files at the end.
                 let there = fs::symlink_metadata(&path).ok();
                 if !known.has_file && there.is_some_and(|there| there.is_file() && there.len() == 0)
                 {
-                    fs::remove_file(&path).map_err(|error| Failure::Output(at(&path, &error)))?;
+                    fs::remove_file(&path).map_err(|error| Failure::at(path.display(), &error))?;
                 }
                 self.names.insert(name.clone());
             }
@@ -187,7 +192,10 @@ impl Store {
                 return Ok(false);
             }
         }
-        Err(at(&path, &io::ErrorKind::AlreadyExists.into()))
+        Err(error_at(
+            path.display(),
+            &io::ErrorKind::AlreadyExists.into(),
+        ))
     }
 
     /// Gives a stream a name that leads below the directory; `false` if that is taken or cannot be.
@@ -210,13 +218,13 @@ impl Store {
         match made {
             Ok(()) => {}
             Err(error) if is_of_name(&error) => return Ok(false),
-            Err(error) => return Err(at(&path, &error)),
+            Err(error) => return Err(error_at(path.display(), &error)),
         }
         let known = self.streams.entry(stream).or_default();
         if known.has_file {
             // What is open stays so under its new name.
             fs::rename(self.directory.join(Self::unnamed(stream)), &path)
-                .map_err(|error| at(&path, &error))?;
+                .map_err(|error| error_at(path.display(), &error))?;
             if let Some(open) = self.open.get_mut(&stream) {
                 open.path = path;
             }
@@ -234,7 +242,7 @@ impl Store {
         match self.open.get_mut(&stream) {
             Some(open) => {
                 let written = open.file.write_all(packet);
-                written.map_err(|error| at(&open.path, &error))?;
+                written.map_err(|error| error_at(open.path.display(), &error))?;
                 if let Some(known) = self.streams.get_mut(&stream) {
                     known.bytes += packet.len() as u64;
                 }
@@ -285,11 +293,14 @@ impl Store {
                     let other = known.name.clone().unwrap_or_default();
                     self.moved.push((name, other));
                 }
-                Err(error) => return Err(at(&path, &error)),
+                Err(error) => return Err(error_at(path.display(), &error)),
             }
         }
         let path = self.directory.join(Self::unnamed(stream));
-        Err(at(&path, &io::ErrorKind::AlreadyExists.into()))
+        Err(error_at(
+            path.display(),
+            &io::ErrorKind::AlreadyExists.into(),
+        ))
     }
 
     /// Writes what is held back, so that whoever reads the files has all that has come.
@@ -373,10 +384,6 @@ pub(super) fn add_lost(lost: &mut Vec<(u64, u64)>, first: u64, last: u64) {
 }
 
 /// An error with the path that it is of.
-fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::other(format!("{}: {error}", path.display()))
-}
-
 /// Whether a file may have another name, but not this one.
 fn is_of_name(error: &io::Error) -> bool {
     matches!(

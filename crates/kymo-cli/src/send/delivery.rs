@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use kymo_ctf::wire::{Sender, SenderOptions};
 use kymo_text::Line;
 
-use super::packets::{NAP, Piece, Plan, RATE, Source, report_sent, reported, transmit};
+use super::packets::{NAP, Piece, Plan, RATE, Source, report_sent, transmit};
 use super::sender::{connect, count_after};
 use super::target::Place;
 use crate::args::send::Send;
@@ -213,7 +213,7 @@ impl Delivery<'_> {
                 self.refused();
                 Ok(())
             }
-            Err(error) => Err(reported(self.place, &error)),
+            Err(error) => Err(Failure::at(self.place, &error)),
         }
     }
 

@@ -242,15 +242,6 @@ fn packet_size(packet: &[u8]) -> Option<usize> {
     }
 }
 
-pub(super) fn reported(place: &Place, error: &io::Error) -> Failure {
-    let message = match error.kind() {
-        io::ErrorKind::ConnectionRefused => "nobody listens there".to_string(),
-        _ => error.to_string(),
-    };
-    // Not the kind of a broken pipe, which would not be treated as a failure.
-    Failure::Output(io::Error::other(format!("{place}: {message}")))
-}
-
 /// Sends a datagram, as soon as the system has room for it.
 pub(super) fn transmit(socket: &UdpSocket, datagram: &[u8]) -> io::Result<()> {
     /// What Linux says when a network has no room for a datagram.
@@ -290,7 +281,7 @@ fn raw(
         .iter()
         .map(|_| connect(&place.host, place.port, args.departure()))
         .collect::<io::Result<Vec<_>>>()
-        .map_err(|error| reported(place, &error))?;
+        .map_err(|error| Failure::at(place, &error))?;
     let rate = f64::from(args.rate.unwrap_or(RATE));
     let begun = Instant::now();
     let mut outcome = Outcome::Good;
@@ -330,7 +321,7 @@ fn raw(
             }
             sent = transmit(socket, packet);
         }
-        sent.map_err(|error| reported(place, &error))?;
+        sent.map_err(|error| Failure::at(place, &error))?;
         packets += 1;
         bytes += packet.len() as u64;
     }

@@ -16,7 +16,7 @@ use kymo_time::CdTime;
 
 use super::Target;
 use crate::args::send::{Level, Send};
-use crate::terminal::{Failure, Terminal};
+use crate::terminal::{Failure, Terminal, error_at};
 
 /// The default number of lists sent per second as datagrams: receivers of any age keep up.
 const RATE: u32 = 50_000;
@@ -53,7 +53,7 @@ impl<'t> Sender<'t> {
     /// Connects, which no server notices where datagrams are sent.
     pub(super) fn new(args: &Send, terminal: &'t Terminal) -> Result<Self, Failure> {
         let target = args.target.clone();
-        let failed = |error: io::Error| Failure::Output(reported(&target, error));
+        let failed = |error: io::Error| Failure::Output(reported(&target, &error));
         let protection = protection(args)?;
         let (way, rate) = match &target {
             Target::Network(host, port) => {
@@ -221,7 +221,7 @@ impl<'t> Sender<'t> {
             while let Err(error) = socket.send(&datagram) {
                 match error.raw_os_error() {
                     Some(NO_BUFFERS) => std::thread::sleep(LINGER),
-                    _ => return Err(reported(&self.target, error)),
+                    _ => return Err(reported(&self.target, &error)),
                 }
             }
             *datagrams += 1;
@@ -234,7 +234,7 @@ impl<'t> Sender<'t> {
         let Way::Unix(stream) = &mut self.way else {
             return Ok(false);
         };
-        let reply = exchange(stream, line).map_err(|error| reported(&self.target, error))?;
+        let reply = exchange(stream, line).map_err(|error| reported(&self.target, &error))?;
         if reply.status() >= 0 {
             return Ok(true);
         }
@@ -275,14 +275,13 @@ pub(crate) fn count_after(line: &mut Line, before: &str, count: u64, one: &str) 
     line.push(format!(" {one}{plural}").as_bytes());
 }
 
-fn reported(target: &Target, error: io::Error) -> io::Error {
-    let message = match error.kind() {
-        io::ErrorKind::ConnectionRefused => "nobody listens there".to_string(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "no reply".to_string(),
-        _ => error.to_string(),
-    };
-    // Not the kind of a broken pipe, which would not be treated as a failure.
-    io::Error::other(format!("{target}: {message}"))
+fn reported(target: &Target, error: &io::Error) -> io::Error {
+    match error.kind() {
+        kind @ (io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            error_at(target, &io::Error::new(kind, "no reply"))
+        }
+        _ => error_at(target, error),
+    }
 }
 
 /// Connects a socket to the first address of a host.
