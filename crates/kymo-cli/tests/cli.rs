@@ -296,20 +296,33 @@ fn filters_that_match_nothing_are_warned_of() {
             "{error}"
         );
     }
-    for window in [
-        ["--begin", "2026-11-21 12:00"],
-        ["--end", "10"],
-        ["--timerange", "09:05,09:06"],
+    for (window, hint) in [
+        (["--begin", "2026-11-21 12:00"], ""),
+        (
+            ["--end", "10"],
+            "hint: a number is seconds since 1970; `+SEC` counts from the first event\n",
+        ),
+        (
+            ["--timerange", "09:05,09:06"],
+            "hint: a time without a date is of the day of the first event\n",
+        ),
     ] {
         let args = [&["print", "--clock-gmt"][..], &window, &[SMALL]].concat();
         let (code, printed, error) = all(&args);
         assert_eq!((code, printed.as_str()), (0, ""));
-        assert_eq!(
-            error,
-            "warning: no event is in the given time range: the recordings span \
-             2026-11-21 09:04:22.051815625 to 2026-11-21 09:04:23.310716472\n\
-             hint: a time without a date is of the day of the first event\n"
-        );
+        let warning = "warning: no event is in the given time range: the recordings span \
+             2026-11-21 09:04:22.051815625 to 2026-11-21 09:04:23.310716472\n";
+        assert_eq!(error, format!("{warning}{hint}"));
+    }
+    for time in [
+        "9999-12-31 23:59:59",
+        "2300-01-01T00:00Z",
+        "99999999999999999999",
+    ] {
+        let (code, _, error) = all(&["print", "--begin", time, SMALL]);
+        let expected =
+            format!("error: `{time}` is out of range: times reach from 1677-09-22 to 2262-04-11\n");
+        assert_eq!((code, error), (2, expected));
     }
     let args = ["print", "--clock-gmt", "--begin", "09:04:23.1", SMALL];
     assert_eq!(all(&args).2, "");

@@ -464,13 +464,9 @@ impl Wanted {
                 style.time(first),
                 style.time(last)
             ));
-            terminal.hint(match self.gmt {
-                true => "a time without a date is of the day of the first event",
-                false => {
-                    "times are read in the local time zone (in UTC with --clock-gmt), and a time without a date \
-                     is of the day of the first event"
-                }
-            });
+            if let Some(hint) = self.times.hint(&inputs.recordings, self.gmt) {
+                terminal.hint(hint);
+            }
             is_explained = true;
         }
         is_explained

@@ -36,6 +36,8 @@ enum Form {
     After(i64),
     Time(civil::Time),
     Local(civil::DateTime),
+    /// Out of the range of 64 bits of nanoseconds.
+    TooFar,
 }
 
 /// Why a time or a time window is invalid.
@@ -55,6 +57,7 @@ impl std::str::FromStr for Moment {
 
     fn from_str(source: &str) -> Result<Self, TimeError> {
         let form = Form::parse(source).ok_or_else(|| {
+            let source = kymo_text::visible(source);
             TimeError(format!(
                 "`{source}` is not a time: expected [-]SEC[.NANO], +DURATION, HH:MM[:SS[.NANO]] or \
                  YYYY-MM-DD[ HH:MM[:SS[.NANO]]]"
@@ -78,7 +81,7 @@ impl Form {
         let Some((date, rest)) = split_date(source)? else {
             return match source.contains(':') {
                 true => parse_time(source).map(Self::Time),
-                false => parse_seconds(source).map(Self::Nanos),
+                false => parse_seconds(source).map(Self::from_nanos),
             };
         };
         let Some(rest) = rest else {
@@ -103,7 +106,20 @@ impl Form {
         };
         let offset = jiff::tz::Offset::from_seconds(minutes * 60).ok()?;
         let nanos = offset.to_timestamp(local).ok()?.as_nanosecond();
-        i64::try_from(nanos).ok().map(Self::Nanos)
+        Some(Self::from_nanos(nanos))
+    }
+
+    /// Whether it is a date, as a number or otherwise.
+    fn is_date(self) -> bool {
+        match self {
+            Self::Nanos(nanos) => is_date(Timestamp::from_nanos(nanos)),
+            Self::Local(_) => true,
+            Self::After(_) | Self::Time(_) | Self::TooFar => false,
+        }
+    }
+
+    fn from_nanos(nanos: i128) -> Self {
+        i64::try_from(nanos).map_or(Self::TooFar, Self::Nanos)
     }
 }
 
@@ -158,7 +174,7 @@ fn parse_fraction(digits: &str) -> Option<i32> {
 }
 
 /// `[-]SEC[.NANO]` in nanoseconds.
-fn parse_seconds(source: &str) -> Option<i64> {
+fn parse_seconds(source: &str) -> Option<i128> {
     let (negative, digits) = match source.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, source),
@@ -170,15 +186,22 @@ fn parse_seconds(source: &str) -> Option<i64> {
     if whole.is_empty() || !whole.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let nanos = whole
-        .parse::<i128>()
-        .ok()?
-        .checked_mul(NANOS_PER_SECOND.into())?
-        .checked_add(nanos.into())?;
-    i64::try_from(if negative { -nanos } else { nanos }).ok()
+    // So many seconds that they cannot be counted are out of range all the more.
+    let seconds = whole.parse::<i128>().unwrap_or(i128::MAX);
+    let nanos = seconds
+        .saturating_mul(NANOS_PER_SECOND.into())
+        .saturating_add(nanos.into());
+    Some(if negative { -nanos } else { nanos })
 }
 
 impl Moment {
+    fn out_of_range(&self) -> TimeError {
+        TimeError(format!(
+            "`{}` is out of range: times reach from 1677-09-22 to 2262-04-11",
+            self.source
+        ))
+    }
+
     /// The time on the common line; times are in `zone`, and the day, if it is not
     /// said, is that of `first`.
     pub(crate) fn resolve(
@@ -199,6 +222,7 @@ impl Moment {
                     first.as_nanos().saturating_add(nanos),
                 ));
             }
+            Form::TooFar => return Err(self.out_of_range()),
             Form::Local(local) => local,
             Form::Time(time) => first
                 .map(|first| zone.to_datetime(to_jiff(first)).date().to_datetime(time))
@@ -213,7 +237,7 @@ impl Moment {
             .ok()
             .and_then(|time| i64::try_from(time.as_nanosecond()).ok())
             .map(Timestamp::from_nanos)
-            .ok_or_else(|| TimeError(format!("`{}` is too far away", self.source)))
+            .ok_or_else(|| self.out_of_range())
     }
 }
 
@@ -383,6 +407,32 @@ impl TimeQuery {
             all = Some((begin.min(first), end.max(last)));
         }
         all
+    }
+
+    /// What may explain that these times [miss](Self::misses) the recordings.
+    pub fn hint<R: Recording>(&self, recordings: &[R], gmt: bool) -> Option<&'static str> {
+        let asks = |wanted: fn(Form) -> bool| {
+            let mut moments = [&self.begin, &self.end].into_iter().flatten();
+            moments.any(|moment| wanted(moment.form))
+        };
+        let is_dated = recordings.iter().any(|it| has_origin(it) == Some(true));
+        if asks(|form| matches!(form, Form::Time(_))) {
+            return Some(match gmt {
+                true => "a time without a date is of the day of the first event",
+                false => {
+                    "times are read in the local time zone (in UTC with --clock-gmt), and a time without a date \
+                     is of the day of the first event"
+                }
+            });
+        }
+        if !is_dated && asks(Form::is_date) {
+            return Some("`--align PATH=TIME` sets when a recording without a date begins");
+        }
+        if is_dated && asks(|form| matches!(form, Form::Nanos(_)) && !form.is_date()) {
+            return Some("a number is seconds since 1970; `+SEC` counts from the first event");
+        }
+        (!gmt && asks(|form| matches!(form, Form::Local(_))))
+            .then_some("times are read in the local time zone; `--clock-gmt` reads them as UTC")
     }
 }
 
