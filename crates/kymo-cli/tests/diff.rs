@@ -117,6 +117,10 @@ fn what_became_slower_is_reported_and_limits_are_kept() {
     assert_eq!(limit("count(events.new) > +0").0, 1);
     let (code, _, err) = limit("p50(latency.nosuch) > 1");
     assert_eq!(code, 2, "{err}");
+    assert!(
+        err.contains("no group of latency matches `nosuch`\nhint: groups of latency are `f"),
+        "{err}"
+    );
     assert_eq!(limit("nonsense").0, 2);
     assert_eq!(all(&["diff", a]).0, 2);
 }
@@ -136,6 +140,15 @@ fn ranges_of_one_recording_are_compared() {
     assert!((0.29..0.3).contains(&seconds), "{seconds}");
     let (code, _, err) = all(&["diff", &side("x..y"), &second]);
     assert_eq!(code, 2, "{err}");
+    assert!(err.contains("@x..y`: `x` is not a time"), "{err}");
+    // Without a begin or an end, a range is all up to the other one.
+    let (before, after) = (side("..+300ms"), side("+400ms.."));
+    let report: Value =
+        serde_json::from_str(&good(&["diff", "--json", &before, &after])).expect("JSON");
+    let seconds = report["seconds"]["a"].as_f64().unwrap();
+    assert!((0.29..0.3).contains(&seconds), "{seconds}");
+    let seconds = report["seconds"]["b"].as_f64().unwrap();
+    assert!(seconds > 0.4, "{seconds}");
     // Fields.
     let args = [
         "diff", "--json", "--field", "round", "--by", "track", &first, &second,

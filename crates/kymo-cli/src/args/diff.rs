@@ -19,7 +19,7 @@ use crate::diff::limit::Limit;
 /// Changes that tests distinguish from noise are shown, those that matter most first, and what is only in
 /// one of the two.
 ///
-/// PATH@BEGIN..END is a range of a recording; its times are written as for --begin.
+/// PATH@BEGIN..END is a range of a recording; its times are written as for --begin, and either may be left out.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

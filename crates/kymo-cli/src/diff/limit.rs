@@ -1,7 +1,10 @@
 //! Limits that a comparison must not cross.
 
+use std::collections::BTreeSet;
+
 use kymo::analysis::compare::{Change, Measured, Side};
 use kymo::filter::Glob;
+use kymo_text::visible;
 use kymo_time::Duration;
 
 /// A figure, and a limit of it.
@@ -111,9 +114,27 @@ impl Limit {
         })
     }
 
-    /// As it was written.
-    pub(crate) fn source(&self) -> &str {
-        &self.source
+    /// Why it cannot be compared with a limit: its group does not exist.
+    pub(crate) fn no_group(&self, changes: &[Change]) -> String {
+        let same = changes.iter().filter(|change| change.kind == self.kind);
+        let groups: Vec<String> = same
+            .take(5)
+            .map(|change| format!("`{}`", visible(&change.group)))
+            .collect();
+        let kinds = || {
+            let kinds: BTreeSet<_> = changes.iter().map(|change| &*change.kind).collect();
+            kinds.into_iter().collect::<Vec<_>>().join(", ")
+        };
+        let hint = match groups.is_empty() {
+            true => format!("what is compared is {}", kinds()),
+            false => format!("groups of {} are {}", self.kind, groups.join(", ")),
+        };
+        format!(
+            "error: `{}`: no group of {} matches `{}`\nhint: {hint}",
+            self.source,
+            self.kind,
+            self.group.pattern()
+        )
     }
 
     /// The figures that cross the limit, as messages; `None` if the group does not exist.

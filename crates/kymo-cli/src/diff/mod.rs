@@ -54,10 +54,7 @@ pub(crate) fn run(args: &Diff, terminal: &Terminal) -> Result<Outcome, Failure> 
     for limit in &args.fail_if {
         match limit.crossed(&changes, &first, &second) {
             Some(messages) => crossed.extend(messages),
-            None => {
-                let problem = format!("error: `{}`: there is no such group", limit.source());
-                return Err(Failure::Usage(problem));
-            }
+            None => return Err(Failure::Usage(limit.no_group(&changes))),
         }
     }
     let report = match args.json {
@@ -90,11 +87,11 @@ fn source(args: &Diff, path: &Path, terminal: &Terminal) -> Result<Source, Failu
     let mut selection = args.selection.clone();
     let mut path = path.to_path_buf();
     if let Some((file, range)) = split_range(&path) {
-        let (begin, end) = range.map_err(|error| Failure::Usage(format!("error: {error}")))?;
+        let (begin, end) = range
+            .map_err(|error| Failure::Usage(format!("error: `{}`: {error}", path.display())))?;
         path = file;
         selection.timerange = None;
-        selection.begin = Some(begin);
-        selection.end = Some(end);
+        (selection.begin, selection.end) = (begin, end);
     }
     let input = Input {
         paths: vec![path],
@@ -108,16 +105,20 @@ fn source(args: &Diff, path: &Path, terminal: &Terminal) -> Result<Source, Failu
     Ok(Source { inputs, selection })
 }
 
-type Range = Result<(Moment, Moment), kymo::filter::TimeError>;
+type Range = Result<(Option<Moment>, Option<Moment>), kymo::filter::TimeError>;
 
-/// Splits `PATH@BEGIN..END`; a path that exists has no range.
+/// Splits `PATH@BEGIN..END`, of which either time may be left out; a path that exists has no range.
 fn split_range(path: &Path) -> Option<(PathBuf, Range)> {
     if path.exists() {
         return None;
     }
     let (file, range) = path.to_str()?.rsplit_once('@')?;
     let (begin, end) = range.split_once("..")?;
-    let range = begin.parse().and_then(|begin| Ok((begin, end.parse()?)));
+    let moment = |text: &str| match text {
+        "" => Ok(None),
+        text => text.parse().map(Some),
+    };
+    let range = moment(begin).and_then(|begin| Ok((begin, moment(end)?)));
     Some((PathBuf::from(file), range))
 }
 
