@@ -326,7 +326,7 @@ fn what_cannot_be_tuned_changes_nothing() {
     let (done, warnings) = place.run("tune @a.rrd DEL:z RRA#9:+1");
     assert!(done.is_ok());
     insta::assert_snapshot!(warnings, @r"
-    WARNING: DEL:z: there is no such data source
+    WARNING: DEL:z: unknown data source
     WARNING: there is no RRA with index 9
     ");
 }
@@ -464,6 +464,12 @@ fn tables_become_databases() {
             "",
             "'@e.csv': line 2, column 1: found 'noon', expected a time: seconds or nanoseconds \
              since 1970, or as in 2024-05-06T07:08:09Z",
+        ),
+        (
+            "time,a\n1600000000,1,\n1600000060,1,5\n",
+            "",
+            "'@e.csv': line 3: found 3 fields, expected 2, as many as there are names of columns; \
+             numbers have a decimal point, not a comma",
         ),
         (
             "a,b\n1600000000,1\n",

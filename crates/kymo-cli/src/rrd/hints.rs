@@ -41,20 +41,30 @@ pub(super) fn hint(words: &[&[u8]], message: &str) -> Option<String> {
             _ => None,
         };
     }
-    if let Some(rest) = message.strip_prefix("writing '") {
+    if let Some(rest) = ["writing '", "creating '"]
+        .iter()
+        .find_map(|verb| message.strip_prefix(verb))
+    {
         let path = Path::new(rest.split_once("': ")?.0);
         return explain::writing(path, &ErrorKind::NotFound.into())
             .hint
             .filter(|_| path.parent().is_some_and(|parent| !parent.exists()));
     }
-    if message.starts_with('\'')
-        && (message.contains("the file has been cut off")
-            || message.contains("the file is damaged"))
+    if let Some((file, problem)) = message
+        .strip_prefix('\'')
+        .and_then(|it| it.split_once("': "))
+        && problem.contains("at offset ")
     {
-        let file = message[1..].split_once("': ")?.0;
-        return Some(format!(
-            "`kymo rrd check {file}` lists all damage, `kymo rrd repair {file} -o NEW.rrd` saves the rest"
-        ));
+        // Of an empty file the message says it all.
+        return match problem.contains("expected \"RRD\\x00\"") {
+            true if problem.contains("found an empty file") => None,
+            true => Some(format!(
+                "it is not a round-robin database: `kymo info {file}` shows what it is"
+            )),
+            false => Some(format!(
+                "`kymo rrd check {file}` lists all damage, `kymo rrd repair {file} -o NEW.rrd` saves the rest"
+            )),
+        };
     }
     if words.first().is_some_and(|command| command == "restore") && is_database(file?) {
         return Some(format!(
@@ -84,6 +94,11 @@ pub(super) fn hint(words: &[&[u8]], message: &str) -> Option<String> {
     if message == "missing filename" || message.starts_with("can't make a graph without contents") {
         return Some(
             "a graph has a file and what is drawn: `kymo rrd graph day.png DEF:a=load.rrd:load:AVERAGE LINE:a`".to_string(),
+        );
+    }
+    if message == "can't make an xport without contents" {
+        return Some(
+            "a table has series: `kymo rrd xport DEF:a=load.rrd:load:AVERAGE XPORT:a`".to_string(),
         );
     }
     if message == "no such RRA in this RRD" {

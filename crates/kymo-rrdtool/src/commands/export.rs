@@ -123,7 +123,7 @@ impl<'w> Asked<'w> {
         }
         if words.operands.is_empty() {
             let usage = "export --to openmetrics|prometheus|influx|parquet <file|directory>...";
-            return Err(Failure::new(format!("Usage: rrdtool {usage}")));
+            return Err(Failure::new(format!("Usage: kymo rrd {usage}")));
         }
         Ok(Self {
             span: span.resolve(&session.clock())?,

@@ -65,7 +65,7 @@ pub(super) fn for_each_database(
     machine: Option<&'static Machine>,
     mut work: impl FnMut(&mut Session<'_>, &[u8], &Source<'_>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut failed = 0;
+    let (mut failed, mut found) = (0, 0);
     let mut files = Vec::new();
     for word in words {
         if let Err(error) = search(word, 0, &mut files) {
@@ -85,6 +85,7 @@ pub(super) fn for_each_database(
             }
             let reported = |error| Failure::new(format!("'{}': {error}", shown(&file.word)));
             let whole = Source::complete(&bytes).map_err(reported)?;
+            found += 1;
             work(
                 session,
                 &file.word,
@@ -100,6 +101,13 @@ pub(super) fn for_each_database(
             }
             Ok(()) => {}
         }
+    }
+    if found + failed == 0 {
+        let words: Vec<_> = words
+            .iter()
+            .map(|word| format!("'{}'", shown(word)))
+            .collect();
+        session.warn(format_args!("no database is in {}", words.join(", ")));
     }
     match failed {
         0 => Ok(()),

@@ -315,7 +315,7 @@ fn check_size(
 fn warn_of_missing(session: &mut Session<'_>, reshaping: &Reshaping, database: &Database) {
     for name in &reshaping.remove_sources {
         if database.source(name).is_none() {
-            session.warn(format_args!("DEL:{name}: there is no such data source"));
+            session.warn(format_args!("DEL:{name}: unknown data source"));
         }
     }
     let lengths = reshaping.lengths.iter().map(|(place, _)| place);

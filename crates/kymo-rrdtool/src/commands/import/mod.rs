@@ -84,7 +84,7 @@ const MOST_ROWS: u64 = 10_000_000;
 fn run(session: &mut Session<'_>, words: &Words<'_>) -> Result<(), Failure> {
     let [input, output, texts @ ..] = &words.operands[..] else {
         let usage = "import [options] <file.csv|file> <file.rrd> [DS:...] [RRA:...]";
-        return Err(Failure::new(format!("Usage: rrdtool {usage}")));
+        return Err(Failure::new(format!("Usage: kymo rrd {usage}")));
     };
     let existing = Existing::of(words);
     if existing == Existing::Stays && words.value("from").is_none() {
@@ -256,7 +256,7 @@ impl Import<'_> {
                     self.failure(format_args!("no column is named '{}'", shown(name)))
                 })?,
         };
-        let survey = self.survey(bytes, first_line, at)?;
+        let survey = self.survey(bytes, first_line, (at, columns.len()))?;
         let step = self.step.unwrap_or(survey.step);
         let before = i64::try_from(step)
             .ok()
@@ -349,7 +349,12 @@ impl Import<'_> {
     }
 
     /// Looks at all rows: from when to when they reach, how far they are apart, which are numbers.
-    fn survey(&self, bytes: &[u8], first_line: u64, at: usize) -> Result<Survey, Failure> {
+    fn survey(
+        &self,
+        bytes: &[u8],
+        first_line: u64,
+        (at, columns): (usize, usize),
+    ) -> Result<Survey, Failure> {
         let mut table = Table::new(bytes);
         let mut fields = Vec::new();
         let mut survey = Survey::default();
@@ -360,6 +365,14 @@ impl Import<'_> {
                 continue;
             }
             let time = self.time(line, &fields, at)?;
+            // Such as of a decimal comma: half of a number must not be taken for all of it.
+            if fields.iter().skip(columns).any(|field| !field.is_empty()) {
+                return Err(self.failure(format_args!(
+                    "line {line}: found {} fields, expected {columns}, as many as there are names of columns; \
+                     numbers have a decimal point, not a comma",
+                    fields.len()
+                )));
+            }
             survey
                 .numeric
                 .resize(survey.numeric.len().max(fields.len()), None);
