@@ -177,7 +177,10 @@ fn explain(error: &clap::Error, words: &[OsString], command: &Called) -> Option<
                 || why.contains("invalid digit found")
             {
                 true => "expected a whole number".to_string(),
-                false => why,
+                false => match why.strip_prefix(&format!("{value} is not in ")) {
+                    Some(range) => whole_number(range),
+                    None => why,
+                },
             };
             let Explained { problem: why, hint } = why.as_str().into();
             let hint =
@@ -221,4 +224,15 @@ fn explain(error: &clap::Error, words: &[OsString], command: &Called) -> Option<
         }
         _ => return None,
     })
+}
+
+/// What is expected of a number: the range as clap names it, `1..=64` or `1..` and the greatest number of all.
+fn whole_number(range: &str) -> String {
+    match range.split_once("..") {
+        Some((least, most)) => match most.strip_prefix('=') {
+            Some(most) => format!("expected a whole number from {least} to {most}"),
+            None => format!("expected a whole number from {least}"),
+        },
+        None => "expected a whole number".to_owned(),
+    }
 }

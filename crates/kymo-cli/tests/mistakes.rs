@@ -146,7 +146,16 @@ fn prepare(root: &Path) {
         ("core", elf(4)),
         ("places.sqlite", b"SQLite format 3\0".to_vec()),
         ("cars.json", b"{\"cars\": [1, 2]}\n".to_vec()),
+        (
+            "cars.jsonl",
+            b"{\"timestamp\":1,\"recording\":\"a\",\"kind\":\"event\"}\n".to_vec(),
+        ),
         ("cpu.wsp", whisper),
+        // CPEL, cut off within its first section.
+        (
+            "cut.cpel",
+            b"\x01\0\0\x01\0\0\0\0\0\0\0\x01\x7f\xff\xff\xff\0\0\0\0".to_vec(),
+        ),
         ("photos.zip", b"PK\x03\x04\x14\0\0\0\0\0".to_vec()),
         ("trace.tar.xz", b"\xfd7zXZ\0\0\x04".to_vec()),
         ("trace.tar.bz2", b"BZh91AY&SY".to_vec()),

@@ -56,7 +56,7 @@ pub(crate) struct Receive {
         long,
         value_name = "SIZE",
         default_value = "64M",
-        value_parser = super::size::parse_size::<u32>
+        value_parser = packet_limit
     )]
     pub(crate) packet_limit: u32,
 
@@ -81,4 +81,11 @@ pub(crate) struct Receive {
     /// Exit with 1 if packets were lost.
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+fn packet_limit(text: &str) -> Result<u32, String> {
+    match super::size::parse_size(text)? {
+        0 => Err("expected a size above 0".to_owned()),
+        limit => Ok(limit),
+    }
 }

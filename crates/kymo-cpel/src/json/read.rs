@@ -255,8 +255,8 @@ impl Making {
             }
             (Some(b"file"), Some(_)) => wrong("a second line describes the file"),
             (_, None) => wrong(
-                "no line before describes the CPEL file (`\"cpel\":\"file\"`); \
-                 hint: `kymo convert --to jsonl` writes it",
+                "the first line is not that of a CPEL file (`\"cpel\":\"file\"`); hint: JSON lines are read only \
+                 of CPEL files, for which `kymo convert FILE.cpel --to jsonl` writes them",
             ),
             (Some(b"section"), Some(header)) => self.section(reported, header.order),
             (Some(_), Some(_)) => wrong("`cpel` is neither `file` nor `section`"),

@@ -155,6 +155,8 @@ impl Fields {
             .iter()
             .map(|wish| vec![false; wish.names.len()])
             .collect();
+        // Without any class, such as in a file that is cut off early, nothing is looked at.
+        let has_classes = recordings.iter().any(|it| !it.event_classes().is_empty());
         let mut array = None;
         let mut all = Vec::with_capacity(recordings.len());
         for (recording, source) in recordings.iter().enumerate() {
@@ -177,7 +179,7 @@ impl Fields {
         }
         for (position, (wish, found)) in wishes.iter().zip(found).enumerate() {
             let missing = found.iter().position(|&found| !found);
-            if let Some(missing) = missing.filter(|_| wish.required) {
+            if let Some(missing) = missing.filter(|_| wish.required && has_classes) {
                 let surroundings = recordings.iter().zip(&all).flat_map(|(recording, fields)| {
                     let classes = recording.event_classes().iter().zip(&fields.classes);
                     let asked = classes.filter(|(_, fields)| fields.is_some());

@@ -100,7 +100,9 @@ fn clock(known: &Clock, is_lttng: bool, taken: &mut Names, log: &mut Log) -> Clo
         name = taken.free("monotonic");
     }
     let before = known.name.clone().unwrap_or_default();
-    if name != before {
+    if before.is_empty() {
+        log.note(Rule::Named("a clock", name.clone()));
+    } else if name != before {
         let (from, to) = (before, name.clone());
         log.note(Rule::Renamed { from, to });
     }

@@ -117,6 +117,8 @@ pub enum Rule {
         /// The name now.
         to: String,
     },
+    /// Something that has no name gets one: this, and the name.
+    Named(&'static str, String),
     /// The role of a field is not stated: the field is only shown.
     RoleLost(Role),
     /// Something has no place: this.
@@ -182,6 +184,7 @@ impl fmt::Display for Rule {
             Self::Apart => "each option has selectors of its own",
             Self::LabelsCleaned => "labels that cannot be written are left out or changed",
             Self::Renamed { from, to } => return write!(f, "`{from}` becomes `{to}`"),
+            Self::Named(what, name) => return write!(f, "{what} without a name becomes `{name}`"),
             Self::RoleLost(role) => return write!(f, "no longer {role:?}, only a number"),
             Self::Lost(what) => return write!(f, "{what} is left out"),
             Self::InEnvironment(what, name) => {

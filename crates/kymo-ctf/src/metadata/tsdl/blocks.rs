@@ -471,7 +471,7 @@ impl Lowering<'_> {
             "fields",
         ];
         if block.entries.is_empty() {
-            return Err(Diagnostic::error("an event of which nothing is said")
+            return Err(Diagnostic::error("an empty `event` block")
                 .at(block.span, "expected `name = \"...\";` in this"));
         }
         let mark = self.types.references.open();

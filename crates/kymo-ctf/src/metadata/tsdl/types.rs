@@ -67,7 +67,7 @@ pub(super) struct Enumeration {
 }
 
 impl Enumeration {
-    /// The ranges of a label, as bits; empty if there is no such label.
+    /// The ranges of a label, as bits; empty if the label does not exist.
     pub(super) fn ranges(&self, label: &str) -> &[(u64, u64)] {
         self.positions
             .get(label)

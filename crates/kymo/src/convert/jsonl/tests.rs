@@ -84,7 +84,7 @@ fn wrong_lines_are_reported() {
             vec![event],
             1,
             1,
-            "no line before describes the CPEL file (`\"cpel\":\"file\"`); hint: `kymo convert",
+            "the first line is not that of a CPEL file (`\"cpel\":\"file\"`); hint: JSON lines",
         ),
         (vec![file, event], 2, 1, "section 0 does not hold events"),
         (

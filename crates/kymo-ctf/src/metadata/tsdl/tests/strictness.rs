@@ -91,7 +91,7 @@ fn braces_hold_something() {
             4,
             27,
         ),
-        ("event { };", "an event of which nothing is said", 4, 1),
+        ("event { };", "an empty `event` block", 4, 1),
     ] {
         let text = format!("{TRACE}{declaration}");
         assert_eq!(error(&text), (message.to_owned(), line, column));
