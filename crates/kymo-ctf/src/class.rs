@@ -72,7 +72,7 @@ impl TraceClass {
         self.clocks.get(clock).cloned()
     }
 
-    /// A trace of which nothing is said.
+    /// A trace without streams, names or attributes.
     pub fn new(dialect: Dialect) -> Self {
         Self {
             dialect,

@@ -203,7 +203,7 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// There is no such session, or it cannot be attached. The [status](Self::status) reports later errors.
+    /// The session does not exist, or it cannot be attached. The [status](Self::status) reports later errors.
     pub fn open(
         url: &Url,
         directory: &Path,

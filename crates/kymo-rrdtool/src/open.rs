@@ -15,7 +15,7 @@ use crate::{Failure, Session};
 ///
 /// # Errors
 ///
-/// rrdtool's words where there is no such file or it cannot be opened or locked; kymo's, which name the
+/// rrdtool's words where the file does not exist or cannot be opened or locked; kymo's, which name the
 /// place, if it is not a database or is damaged.
 pub(crate) fn with_source<T>(
     session: &mut Session<'_>,

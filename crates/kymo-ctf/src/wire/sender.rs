@@ -75,7 +75,7 @@ pub enum PushError {
 impl fmt::Display for PushError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Stream => "there is no such stream",
+            Self::Stream => "unknown stream",
             Self::TooMany => "a session has at most 65,536 streams of 4,294,967,295 packets",
             Self::Size => "the packet has 4 GiB or more",
             Self::Name => "the name is longer than 1,024 bytes",

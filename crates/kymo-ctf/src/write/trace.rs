@@ -125,7 +125,7 @@ impl TraceWriter {
     ///
     /// # Errors
     ///
-    /// If there is no such event class, or several stream classes have one.
+    /// If the event class does not exist, or several stream classes have one.
     pub fn event(&self, name: &str) -> Result<EventId, WriteError> {
         let streams = 0..self.encoder.class.streams.len();
         let mut events = streams.filter_map(|stream| self.encoder.event(stream, name));

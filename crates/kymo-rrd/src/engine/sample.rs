@@ -28,7 +28,7 @@ pub fn time(text: &[u8]) -> Result<Time, NumberError> {
 }
 
 /// A number of seconds since 1970 as a time, truncated to microseconds. `None` if
-/// there is no such time.
+/// it is out of range.
 pub fn seconds(seconds: f64) -> Option<Time> {
     let whole = seconds.floor();
     let micros = (seconds - whole) * 1e6;

@@ -546,7 +546,7 @@ impl Database {
         sources.position(|source| source.name.as_bytes() == name.as_bytes())
     }
 
-    /// Seconds between two rows of an archive; `None` if there is no such archive or the
+    /// Seconds between two rows of an archive; `None` if the archive does not exist or the
     /// product is beyond 64 bits.
     pub fn row_seconds(&self, archive: usize) -> Option<u64> {
         self.archives
@@ -556,7 +556,7 @@ impl Database {
     }
 
     /// The time of a row of an archive, the end of the interval that it stands for, in
-    /// seconds since 1970. Rows count from the oldest. `None` if there is no such row or
+    /// seconds since 1970. Rows count from the oldest. `None` if the row does not exist or
     /// its time is beyond 64 bits.
     pub fn row_time(&self, archive: usize, row: u64) -> Option<i64> {
         let seconds = i64::try_from(self.row_seconds(archive)?).ok()?;

@@ -161,7 +161,7 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// All rows of an archive, the oldest first; none if there is no such archive.
+    /// All rows of an archive, the oldest first; none if the archive does not exist.
     pub fn iter(&self, archive: usize) -> impl Iterator<Item = Row<'a>> {
         let rows = self.grids.get(archive).map_or(0, |grid| grid.rows);
         (0..rows).filter_map(move |row| self.row(archive, row))
@@ -201,7 +201,7 @@ pub struct Row<'a> {
 
 impl Row<'_> {
     /// The bits of a value as the file has them: an unknown value shows which NaN it is.
-    /// `None` if there is no such data source.
+    /// `None` if the data source does not exist.
     #[inline]
     pub fn bits(&self, source: usize) -> Option<u64> {
         if source >= self.sources {

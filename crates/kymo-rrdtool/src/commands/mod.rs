@@ -65,7 +65,7 @@ pub const COMMANDS: &[Command] = &[
 ///
 /// # Errors
 ///
-/// Why it was not done; `None` if there is no such command.
+/// Why it was not done; `None` if the command is unknown.
 pub fn run(session: &mut Session<'_>, words: &[&[u8]]) -> Option<Result<(), Failure>> {
     let (name, words) = words.split_first()?;
     let command = find(name)?;
@@ -238,7 +238,7 @@ fn known_machine(name: &[u8]) -> Result<&'static Machine, Failure> {
 ///
 /// # Errors
 ///
-/// If there is no such machine.
+/// If the machine is unknown.
 pub fn target(name: &[u8]) -> Result<Target, Failure> {
     match name {
         b"portable" => Ok(Target::Portable),

@@ -85,7 +85,7 @@ fn connect_to<'s>(
 ///
 /// # Errors
 ///
-/// If there is no such daemon, or it fails to do it.
+/// If the daemon does not exist, or it fails to do it.
 pub(crate) fn flush(
     session: &mut Session<'_>,
     words: &Words<'_>,
@@ -101,7 +101,7 @@ pub(crate) fn flush(
 ///
 /// # Errors
 ///
-/// If there is no such daemon, or it fails to do it.
+/// If the daemon does not exist, or it fails to do it.
 pub(crate) fn flush_at(
     session: &mut Session<'_>,
     address: String,
@@ -115,7 +115,7 @@ pub(crate) fn flush_at(
 ///
 /// # Errors
 ///
-/// If there is no such daemon, or it fails to do it.
+/// If the daemon does not exist, or it fails to do it.
 pub(crate) fn forget(
     session: &mut Session<'_>,
     words: &Words<'_>,

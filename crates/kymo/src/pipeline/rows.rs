@@ -115,7 +115,7 @@ impl<'a> Values<'a> {
         found.unwrap_or(Value::Missing)
     }
 
-    /// The value of a column, or a missing value if there is no such column.
+    /// The value of a column, or a missing value if the column does not exist.
     #[inline]
     pub fn get(&self, column: usize) -> Value<'a> {
         let column = self.columns.get(column);

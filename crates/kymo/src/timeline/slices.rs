@@ -66,7 +66,7 @@ impl Timeline {
     ///
     /// # Panics
     ///
-    /// If there is no such recording.
+    /// If the recording does not exist.
     pub fn for_each_slice(
         &self,
         recording: usize,

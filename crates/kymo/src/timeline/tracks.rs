@@ -97,7 +97,7 @@ impl<'t> RowTracks<'t> {
     ///
     /// # Panics
     ///
-    /// If there is no such row, or the batch is not of this timeline.
+    /// If the row does not exist, or the batch is not of this timeline.
     pub fn of(&mut self, batch: &Batch, row: usize) -> &[TrackEntry] {
         let (id, class) = (batch.id(row), batch.classes()[row] as usize);
         let (recording, stream) = (id.recording as usize, id.stream as usize);

@@ -18,7 +18,7 @@ pub enum Resize {
 ///
 /// # Errors
 ///
-/// If there is no such archive, or it has no more rows than are to be dropped; if the memory
+/// If the archive does not exist, or it has no more rows than are to be dropped; if the memory
 /// does not suffice.
 pub fn resize(
     database: &Database,

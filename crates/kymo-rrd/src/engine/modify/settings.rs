@@ -83,7 +83,7 @@ impl Setting {
     ///
     /// # Errors
     ///
-    /// If there is no such data source or archive, or it cannot be that; then nothing has
+    /// If the data source or the archive does not exist, or it cannot be that; then nothing has
     /// changed.
     pub fn apply(&self, database: &mut Database) -> Result<Option<usize>, ModifyError> {
         match self {

@@ -126,7 +126,7 @@ impl Layout {
     }
 
     /// The values of an archive: all data sources of the first row, and so on; where the file
-    /// ends if there is no such archive.
+    /// ends if the archive does not exist.
     pub fn values(&self, archive: usize) -> u64 {
         self.values.get(archive).copied().unwrap_or(self.end)
     }

@@ -223,7 +223,7 @@ impl<S: Storage> File<S> {
         self.definitions.layout.reading_size
     }
 
-    /// The values of a row, by its place in the file; `None` if there is no such row.
+    /// The values of a row, by its place in the file; `None` if the row does not exist.
     ///
     /// # Errors
     ///
@@ -237,8 +237,8 @@ impl<S: Storage> File<S> {
         self.read_values(archive, row as u32, row_size).map(Some)
     }
 
-    /// All values of an archive, row by row as they lie in the file; `None` if there is no such
-    /// archive.
+    /// All values of an archive, row by row as they lie in the file; `None` if it does not
+    /// exist.
     ///
     /// # Errors
     ///

@@ -62,7 +62,7 @@ impl<'f, S: Storage> Update<'f, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] if there is no such archive, or not one value for each data source.
+    /// [`Error::Shape`] if the archive does not exist, or there is not one value for each data source.
     pub fn write_row(&mut self, archive: usize, values: &[Value]) -> Result<(), Error> {
         self.write_rows(archive, 1, values)
     }
@@ -72,7 +72,7 @@ impl<'f, S: Storage> Update<'f, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] if there is no such archive, or not one value for each data source.
+    /// [`Error::Shape`] if the archive does not exist, or there is not one value for each data source.
     pub fn write_rows(
         &mut self,
         archive: usize,
@@ -111,7 +111,7 @@ impl<'f, S: Storage> Update<'f, S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Shape`] if there is no such archive or not one value for each row and data
+    /// [`Error::Shape`] if the archive does not exist, or there is not one value for each row and data
     /// source; [`Error::CannotHold`] for archives that are not of seasons.
     pub fn rewrite(&mut self, archive: usize, values: Vec<Value>) -> Result<(), Error> {
         let rows = self.rows(archive)?;
@@ -126,7 +126,7 @@ impl<'f, S: Storage> Update<'f, S> {
         Ok(())
     }
 
-    /// The values of a row as they are after this update; `None` if there is no such row.
+    /// The values of a row as they are after this update; `None` if the row does not exist.
     ///
     /// # Errors
     ///
@@ -149,8 +149,8 @@ impl<'f, S: Storage> Update<'f, S> {
         }
     }
 
-    /// All values of an archive as they are after this update; `None` if there is no such
-    /// archive.
+    /// All values of an archive as they are after this update; `None` if it does not
+    /// exist.
     ///
     /// # Errors
     ///
