@@ -5,31 +5,10 @@
 set -euo pipefail
 package=$(realpath "$1")
 trace=$(realpath "${2:-$(dirname "$0")/../examples/lttng-small}")
-work=$(mktemp -d)
-root=$work/root
 daemon=
-finish() {
-  [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-  umount -q "$root/proc" || true
-  rm -rf "$work"
-}
-trap finish EXIT
+. "$(dirname "$0")/clean-root.sh"
+trap '[ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true; remove_root' EXIT
 
-fail() {
-  echo "package: $*" >&2
-  exit 1
-}
-clean=(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TZ=UTC chroot "$root")
-inside() {
-  "${clean[@]}" "$@"
-}
-
-codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
-debootstrap --variant=minbase --include=systemd,tzdata "$codename" "$root" >"$work/log" || {
-  tail "$work/log" >&2
-  fail 'debootstrap failed'
-}
-mount -t proc proc "$root/proc" || echo "package: without /proc" >&2
 cp "$package" "$root/first.deb"
 # The same package as a later version.
 dpkg-deb --raw-extract "$package" "$work/later"

@@ -52,6 +52,15 @@ pub fn no_log() -> Log {
     Arc::new(|_, _| {})
 }
 
+/// Messages that are kept.
+#[cfg(test)]
+pub(crate) fn kept_log() -> (Log, Arc<std::sync::Mutex<Vec<String>>>) {
+    let kept = Arc::<std::sync::Mutex<Vec<String>>>::default();
+    let log = Arc::clone(&kept);
+    let keep = move |_, text: &str| crate::sync::lock(&log).push(text.to_owned());
+    (Arc::new(keep), kept)
+}
+
 /// How messages are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {

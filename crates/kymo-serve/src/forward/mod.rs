@@ -149,9 +149,13 @@ impl Server {
         }
     }
 
+    /// Where it is, for messages.
+    fn place(&self) -> String {
+        format!("{}, port {}", self.host, self.port)
+    }
+
     fn wrong(&self, problem: impl std::fmt::Display) -> io::Error {
-        let Self { host, port, .. } = self;
-        let problem = format!("{host}, port {port}: {problem}");
+        let problem = format!("{}: {problem}", self.place());
         io::Error::new(io::ErrorKind::InvalidInput, problem)
     }
 }
@@ -173,11 +177,21 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Forwarder {
     received: bool,
-    server_senders: Vec<Mutex<Option<SyncSender<Parcel>>>>,
+    queues: Vec<Queue>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     notified: Arc<Mutex<Repeats>>,
+    log_limiter: Arc<LogLimiter>,
     /// What was sent on.
     pub counters: Arc<Counters>,
+}
+
+/// What waits for the thread of a server.
+#[derive(Debug)]
+struct Queue {
+    /// The server, for messages.
+    server: String,
+    /// `None` when no more will come.
+    parcels: Mutex<Option<SyncSender<Parcel>>>,
 }
 
 /// A plain datagram on its way to the thread of a server, and how many lists and messages it has.
@@ -215,7 +229,7 @@ impl Forwarder {
         notified: Arc<Mutex<Repeats>>,
     ) -> io::Result<Arc<Self>> {
         let log_limiter = Arc::new(LogLimiter::new(Arc::clone(log)));
-        let (mut server_senders, mut threads) = (Vec::new(), Vec::new());
+        let (mut queues, mut threads) = (Vec::new(), Vec::new());
         for server in &options.servers {
             server.check_source()?;
             let packer = Packer::new(PackerOptions {
@@ -232,21 +246,25 @@ impl Forwarder {
             let (give, take) = sync_channel(WAITING);
             let thread = std::thread::Builder::new().name("forward".into());
             threads.push(thread.spawn(move || server_sender.run(packer, &take))?);
-            server_senders.push(Mutex::new(Some(give)));
+            queues.push(Queue {
+                server: server.place(),
+                parcels: Mutex::new(Some(give)),
+            });
         }
         Ok(Arc::new(Self {
             received: options.received,
-            server_senders,
+            queues,
             threads: Mutex::new(threads),
             notified,
+            log_limiter,
             counters,
         }))
     }
 
     /// Sends what waits, and ends its threads.
     pub fn close(&self) {
-        for server_sender in &self.server_senders {
-            lock(server_sender).take();
+        for queue in &self.queues {
+            lock(&queue.parcels).take();
         }
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
@@ -258,7 +276,7 @@ impl Forwarder {
     /// An outbox for a thread that takes lists; `received` specifies whether these come as datagrams.
     /// `None` if lists from there are not sent on.
     pub(crate) fn outbox(self: &Arc<Self>, received: bool) -> Option<Outbox> {
-        if self.server_senders.is_empty() || (received && !self.received) {
+        if self.queues.is_empty() || (received && !self.received) {
             return None;
         }
         let packer = Packer::new(PackerOptions {
@@ -277,15 +295,31 @@ impl Forwarder {
             datagram: datagram.into(),
             count,
         };
-        for server_sender in &self.server_senders {
-            let sent = match &*lock(server_sender) {
-                Some(server_sender) => server_sender.try_send(parcel.clone()),
+        for queue in &self.queues {
+            let sent = match &*lock(&queue.parcels) {
+                Some(parcels) => parcels.try_send(parcel.clone()),
                 None => Err(TrySendError::Disconnected(parcel.clone())),
             };
-            if sent.is_err() {
-                self.counters.lost.fetch_add(count, Relaxed);
-            }
+            let reason = match sent {
+                Ok(()) => continue,
+                Err(TrySendError::Full(_)) => format!("{WAITING} datagrams wait for it"),
+                Err(TrySendError::Disconnected(_)) => "its thread has ended".to_owned(),
+            };
+            self.counters.lost.fetch_add(count, Relaxed);
+            self.log_limiter.report(format_args!(
+                "{}: {count} lists or messages are not sent on: {reason}",
+                queue.server
+            ));
         }
+    }
+
+    /// Notes what cannot be packed.
+    fn lose(&self, id: &Identifier<'_>, problem: impl std::fmt::Display) {
+        let servers = self.queues.len() as u64;
+        self.counters.lost.fetch_add(servers, Relaxed);
+        let id = id.canonical();
+        self.log_limiter
+            .report(format_args!("{id}: not sent on: {problem}"));
     }
 
     /// Adds what was sent on to a page of metrics.
@@ -341,10 +375,7 @@ impl Outbox {
                 }
                 self.count += 1;
             }
-            Err(_) => {
-                let servers = self.forwarder.server_senders.len() as u64;
-                self.forwarder.counters.lost.fetch_add(servers, Relaxed);
-            }
+            Err(problem) => self.forwarder.lose(id, problem),
         }
     }
 
@@ -355,10 +386,7 @@ impl Outbox {
             drop(notified);
             match self.packer.notification(notification) {
                 Ok(datagram) => self.forwarder.push(datagram, 1),
-                Err(_) => {
-                    let servers = self.forwarder.server_senders.len() as u64;
-                    self.forwarder.counters.lost.fetch_add(servers, Relaxed);
-                }
+                Err(problem) => self.forwarder.lose(&notification.id, problem),
             }
         }
     }
@@ -383,5 +411,49 @@ impl Outbox {
 impl Drop for Outbox {
     fn drop(&mut self) {
         self.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::kept_log;
+
+    /// What has no room in a queue is counted and reported, and so is what comes after the end.
+    #[test]
+    fn full_queues_are_reported() {
+        let (log, messages) = kept_log();
+        let (give, take) = sync_channel(1);
+        let forwarder = Arc::new(Forwarder {
+            received: false,
+            queues: vec![Queue {
+                server: Server::new("host").place(),
+                parcels: Mutex::new(Some(give)),
+            }],
+            threads: Mutex::default(),
+            notified: Arc::new(Mutex::new(Repeats::new(1))),
+            log_limiter: Arc::new(LogLimiter::new(log)),
+            counters: Arc::default(),
+        });
+        let mut outbox = forwarder.outbox(false).unwrap();
+        let id = Identifier::parse("h/p/gauge").unwrap();
+        let time = CdTime::from_seconds(1_700_000_000).unwrap();
+        let mut send = |lists| {
+            for _ in 0..lists {
+                outbox.add(&id, time, CdTime::ZERO, &[Value::Gauge(0.5)]);
+            }
+            outbox.flush();
+        };
+        send(1);
+        send(2);
+        assert_eq!(forwarder.counters.lost.load(Relaxed), 2);
+        drop(take);
+        send(3);
+        assert_eq!(forwarder.counters.lost.load(Relaxed), 5);
+        let expected = [
+            "host, port 25826: 2 lists or messages are not sent on: 256 datagrams wait for it",
+            "host, port 25826: 3 lists or messages are not sent on: its thread has ended",
+        ];
+        assert_eq!(*lock(&messages), expected);
     }
 }

@@ -1,5 +1,6 @@
 //! The thread of one server.
 
+use std::fmt::Display;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use kymo_collectd::Identifier;
 use kymo_collectd::network::{Decoder, Item, Packer};
 use kymo_io::net::Departure;
 
@@ -89,7 +91,6 @@ impl ServerSender {
         looked: &mut Looked,
     ) {
         let mut met = 0;
-        let lost = |count| self.counters.lost.fetch_add(count, Relaxed);
         Decoder::default().decode(&parcel.datagram, &mut (), &mut |item| match item {
             Item::Values(list) => {
                 met += 1;
@@ -102,8 +103,8 @@ impl ServerSender {
                             self.counters.lists.fetch_add(lists, Relaxed);
                         }
                     }
-                    Err(_) => {
-                        lost(1);
+                    Err(problem) => {
+                        self.lose(&list.id, problem);
                         return;
                     }
                 }
@@ -118,15 +119,22 @@ impl ServerSender {
                             self.counters.notifications.fetch_add(1, Relaxed);
                         }
                     }
-                    Err(_) => {
-                        lost(1);
-                    }
+                    Err(problem) => self.lose(&received.notification.id, problem),
                 }
             }
             Item::Fault(_) => {}
         });
         // All that is packed is read again; should any of it ever not be, that is reported.
-        lost(parcel.count.saturating_sub(met));
+        let lost = parcel.count.saturating_sub(met);
+        self.counters.lost.fetch_add(lost, Relaxed);
+    }
+
+    /// Notes what cannot be packed as the server wants it.
+    fn lose(&self, id: &Identifier<'_>, problem: impl Display) {
+        self.counters.lost.fetch_add(1, Relaxed);
+        let (place, id) = (self.server.place(), id.canonical());
+        self.log_limiter
+            .report(format_args!("{place}: {id} is not sent on: {problem}"));
     }
 
     /// Sends a datagram with `count` lists or messages, and returns whether that was done.
@@ -149,9 +157,10 @@ impl ServerSender {
                     let soon = Instant::now() + RETRY;
                     *until = Some(until.map_or(soon, |until| until.min(soon)));
                 }
-                let Server { host, port, .. } = &self.server;
-                self.log_limiter
-                    .report(format_args!("{host}, port {port}: not sent on: {error}"));
+                self.log_limiter.report(format_args!(
+                    "{}: {count} lists or messages are not sent on: {error}",
+                    self.server.place()
+                ));
                 false
             }
         }

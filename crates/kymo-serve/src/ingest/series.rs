@@ -508,13 +508,16 @@ mod tests {
     use std::path::Path;
 
     use kymo_collectd::Identifier;
+    use kymo_collectd::network::{Packer, PackerOptions};
 
     use super::*;
     use crate::csv;
     use crate::ingest::{Options, Origin};
-    use crate::store;
+    use crate::log::kept_log;
+    use crate::network::{self, Listen, Receiver};
+    use crate::store::{self, Log, no_log};
 
-    fn ingest(directory: &Path) -> Arc<Ingest> {
+    fn ingest(directory: &Path, databases: Option<Databases>, log: &Log) -> Arc<Ingest> {
         let hour = Duration::from_secs(3600);
         let store = store::Options {
             timing: store::Timing {
@@ -526,13 +529,13 @@ mod tests {
             open_files: 4,
             most_pending: 1 << 20,
             target: kymo_rrd::file::convert::Target::Portable,
-            ..store::Options::new(directory.join("data"), Arc::new(|_, _| {}))
+            ..store::Options::new(directory.join("data"), Arc::clone(log))
         };
         let options = Options {
             types: None,
             interval: CdTime::from_seconds(10).unwrap(),
             host: "h".to_string(),
-            databases: None,
+            databases,
             csv: Some(csv::Options {
                 directory: directory.join("csv"),
                 rates: false,
@@ -543,14 +546,14 @@ mod tests {
             forwarder: None,
         };
         let store = crate::store::Store::open(store).unwrap();
-        Ingest::start(options, store, Arc::new(|_, _| {})).unwrap()
+        Ingest::start(options, store, Arc::clone(log)).unwrap()
     }
 
     /// Lines that come after all before them were written are written, too.
     #[test]
     fn no_lines_are_left_to_nobody() {
         let directory = tempfile::tempdir().unwrap();
-        let ingest = ingest(directory.path());
+        let ingest = ingest(directory.path(), None, &no_log());
         let mut session = ingest.session(Origin::Here);
         let id = Identifier {
             host: "h",
@@ -584,6 +587,51 @@ mod tests {
             assert!(Instant::now() < end, "nobody writes them");
             std::thread::sleep(Duration::from_millis(10));
         }
+        ingest.close();
+        ingest.store().close();
+    }
+
+    #[test]
+    fn lists_without_room_to_wait_for_a_database_are_reported() {
+        let directory = tempfile::tempdir().unwrap();
+        let (log, messages) = kept_log();
+        let ingest = ingest(directory.path(), Some(Databases::default()), &log);
+        // The directory was created.
+        lock(&messages).clear();
+        let sender = Some([127, 0, 0, 1].into());
+        // As much of the sender waits as may.
+        for bytes in [1 << 20, 1 << 10, 1] {
+            while ingest.creation.reserve(sender, bytes) {}
+        }
+        let options = network::Options {
+            listen: vec![Listen {
+                port: 0,
+                ..Listen::new("127.0.0.1")
+            }],
+            workers: 1,
+            ..network::Options::default()
+        };
+        let receiver = Receiver::start(&options, &ingest, &no_log()).unwrap();
+        let mut packer = Packer::new(PackerOptions::default()).unwrap();
+        let id = Identifier::parse("h/p/gauge").unwrap();
+        let time = CdTime::from_seconds(1_700_000_000).unwrap();
+        let values = [Value::Gauge(0.5)];
+        packer.values(&id, time, CdTime::ZERO, &values).unwrap();
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = receiver.addresses()[0];
+        socket.send_to(&packer.flush().unwrap(), address).unwrap();
+        let end = Instant::now() + Duration::from_secs(20);
+        while lock(&messages).is_empty() {
+            assert!(Instant::now() < end, "nothing is reported");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let expected = format!(
+            "{}: h/p/gauge: too much of its sender waits until its databases are created",
+            socket.local_addr().unwrap()
+        );
+        assert_eq!(*lock(&messages), [expected]);
+        assert_eq!(ingest.counters.dropped.load(Relaxed), 1);
+        receiver.stop();
         ingest.close();
         ingest.store().close();
     }

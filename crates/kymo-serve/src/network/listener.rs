@@ -238,3 +238,83 @@ pub(crate) fn read_keys(path: &Path) -> Result<Keys, String> {
         std::fs::read(path).map_err(|error| format!("`{shown}`: {}", kymo_io::reason(&error)))?;
     Keys::parse(&text).map_err(|error| format!("`{shown}`: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+    use crate::log::kept_log;
+
+    /// A listener that nobody receives at but the test.
+    struct Fixture {
+        listener: Arc<Listener>,
+        shared: Shared,
+        queues: [Queue; 1],
+        sender: UdpSocket,
+        messages: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl Fixture {
+        /// With this buffer in the kernel; nobody decodes.
+        fn new(receive_buffer: usize) -> Self {
+            let (log, messages) = kept_log();
+            let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+            let bound = Arc::new(Bound::new(loopback, None, &[]).unwrap());
+            bound.set_buffer(receive_buffer);
+            let shared = Shared::new(&log);
+            let listen = Listen::new("127.0.0.1");
+            Self {
+                listener: Arc::new(Listener::new(&listen, &bound, &shared, &log).unwrap()),
+                shared,
+                queues: [Queue::new(0)],
+                sender: UdpSocket::bind(loopback).unwrap(),
+                messages,
+            }
+        }
+
+        /// Sends datagrams, and receives those that have come.
+        fn round(&self, count: usize) {
+            for _ in 0..count {
+                let to = self.listener.address;
+                self.sender.send_to(&[0; 1000], to).unwrap();
+            }
+            // The first one has come.
+            self.listener.bound.socket.peek(&mut [0]).unwrap();
+            let (mut buffer, mut control) = (vec![0; LARGEST], nix::cmsg_space!(u32));
+            self.listener
+                .round(&self.shared, &self.queues, &mut buffer, &mut control);
+        }
+    }
+
+    #[test]
+    fn full_queues_are_reported() {
+        let fixture = Fixture::new(1 << 20);
+        for _ in 0..2 {
+            fixture.round(1);
+        }
+        assert_eq!(fixture.listener.counters.dropped.load(Relaxed), 1);
+        let expected = format!(
+            "{}: 1 datagrams are lost: more wait to be decoded than `collectd.queue-mib` allows",
+            fixture.listener.address
+        );
+        assert_eq!(*lock(&fixture.messages), [expected]);
+    }
+
+    #[test]
+    fn drops_of_the_kernel_are_reported() {
+        let fixture = Fixture::new(4096);
+        let dropped = &fixture.listener.counters.kernel_dropped;
+        // The kernel reports them with the next datagram that it keeps.
+        while dropped.load(Relaxed) == 0 {
+            fixture.round(100);
+        }
+        let expected = format!(
+            "{}: {} datagrams are lost: the kernel had no room for them in `collectd.receive-buffer-mib`",
+            fixture.listener.address,
+            dropped.load(Relaxed)
+        );
+        let messages = lock(&fixture.messages);
+        assert_eq!(messages.last(), Some(&expected), "{messages:?}");
+    }
+}

@@ -156,12 +156,7 @@ impl Receiver {
     ) -> io::Result<Self> {
         let handed = handed.into_iter().map(|it| Bound::handed(it).map(Arc::new));
         let receiver = Self {
-            shared: Arc::new(Shared {
-                counters: PerListener::default(),
-                log_limiter: LogLimiter::new(Arc::clone(log)),
-                repeats: RwLock::default(),
-                replay: Mutex::new(ReplayWindow::new(CdTime::ZERO, REMEMBERED)),
-            }),
+            shared: Arc::new(Shared::new(log)),
             ingest: Arc::clone(ingest),
             handed: handed.collect::<io::Result<_>>()?,
             state: Mutex::new(State {
@@ -374,6 +369,15 @@ impl Listen {
 }
 
 impl Shared {
+    fn new(log: &Log) -> Self {
+        Self {
+            counters: PerListener::default(),
+            log_limiter: LogLimiter::new(Arc::clone(log)),
+            repeats: RwLock::default(),
+            replay: Mutex::new(ReplayWindow::new(CdTime::ZERO, REMEMBERED)),
+        }
+    }
+
     /// Remembers as much as options say, and what it remembers already.
     fn change(&self, options: &Options) {
         let windows = options.listen.iter().filter_map(|it| it.replay_window);

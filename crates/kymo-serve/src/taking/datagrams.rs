@@ -270,3 +270,57 @@ impl Drop for Receiving {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::log::kept_log;
+    use crate::sync::lock;
+
+    struct Ignore;
+
+    impl Take for Ignore {
+        fn take(&mut self, _: Option<IpAddr>, _: &[u8]) {}
+
+        fn end_round(&mut self) {}
+    }
+
+    #[test]
+    fn drops_of_the_kernel_are_reported() {
+        let (log, messages) = kept_log();
+        let endpoint = Endpoint::Udp("127.0.0.1".to_owned(), 0);
+        let bound = Receiver::bind(&endpoint, &Access::mode(0o600), 4096, "lines", &log);
+        let receiver = bound.unwrap().remove(0);
+        let DatagramSocket::Udp(bound) = &receiver.socket else {
+            unreachable!()
+        };
+        let to = bound.socket.local_addr().unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let send = |count: usize| {
+            for _ in 0..count {
+                sender.send_to(&[0; 1000], to).unwrap();
+            }
+        };
+        send(100);
+        lock(&messages).clear();
+        let counters = Arc::<Counters>::default();
+        let log_limiter = Arc::new(LogLimiter::new(log));
+        let receiving = receiver.start("lines", Arc::clone(&counters), log_limiter, Ignore);
+        // The kernel reports them with the next datagram that it keeps.
+        let end = Instant::now() + Duration::from_secs(20);
+        while lock(&messages).is_empty() {
+            assert!(Instant::now() < end, "nothing is reported");
+            send(1);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        drop(receiving);
+        let expected = format!(
+            "{endpoint}: {} datagrams are lost: the kernel had no room for them in `receive-buffer-mib`",
+            counters.kernel_dropped.load(Relaxed)
+        );
+        assert_eq!(*lock(&messages), [expected]);
+    }
+}

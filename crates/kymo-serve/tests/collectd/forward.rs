@@ -10,6 +10,7 @@ use kymo_collectd::{Identifier, Notification, Severity, Value};
 use kymo_serve::forward::{Forwarder, Options, Server};
 use kymo_serve::ingest::Origin;
 use kymo_serve::network::{self, Listen, Receiver};
+use kymo_serve::store::Log;
 use kymo_time::CdTime;
 use tempfile::TempDir;
 
@@ -170,8 +171,14 @@ fn nothing_goes_round_in_circles() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_counted() {
-    let forwarder = forwarder(vec![Server::new("name.invalid")], false);
+fn what_cannot_be_sent_is_reported() {
+    let (give, messages) = std::sync::mpsc::channel();
+    let options = Options {
+        servers: vec![Server::new("name.invalid")],
+        ..Options::default()
+    };
+    let log: Log = Arc::new(move |_, text| drop(give.send(text.to_owned())));
+    let forwarder = Forwarder::start(&options, &log).unwrap();
     let daemon = daemon(&forwarder);
     let mut session = daemon.ingest.session(Origin::Here);
     let id = Identifier::parse("host/plugin/gauge").unwrap();
@@ -179,7 +186,10 @@ fn what_cannot_be_sent_is_counted() {
         .take(&id, time(1), TEN, &[Value::Gauge(0.5)], true)
         .unwrap();
     session.commit().unwrap();
-    await_count(&forwarder.counters.lost, 1);
+    let message = messages.recv_timeout(Duration::from_secs(60)).unwrap();
+    let expected = "name.invalid, port 25826: 1 lists or messages are not sent on: ";
+    assert!(message.starts_with(expected), "{message}");
+    assert_eq!(forwarder.counters.lost.load(Relaxed), 1);
     drop(session);
     daemon.close();
     forwarder.close();
