@@ -28,10 +28,10 @@ use kymo_io::{Replace, replace};
 use kymo_machine::ByteOrder;
 use kymo_model::FaultReport;
 
-pub(crate) use self::pieces::{content, cut_pieces};
+pub(crate) use self::pieces::{content, cut_logs, cut_pieces};
 use crate::args::Selection;
 use crate::args::convert::{Convert, To};
-use crate::ctf;
+use crate::ctf::{self, Stop};
 use crate::links::split;
 use crate::open::{
     Inputs, Wanted, report_opening_faults, threads, total_bytes, warn_of_idle_patterns,
@@ -70,36 +70,10 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
             _ => outcome,
         });
     }
-    let wall = job.wall();
-    let recordings = &inputs.recordings;
-    let done = match to {
-        To::Jsonl => job.stream(&mut Jsonl::new(args.times.into(), wall)),
-        To::Csv => job.stream(&mut csv(
-            &args.selection.event,
-            recordings,
-            args.times.into(),
-            wall,
-        )),
-        To::Perfetto => {
-            let binding = job.binding()?;
-            let mut perfetto = Perfetto::new(recordings, &binding, wall);
-            let done = job.stream(&mut perfetto);
-            job.reported(done, perfetto.losses())
-        }
-        To::Chrome => {
-            let binding = job.binding()?;
-            let mut chrome = Chrome::new(recordings, &binding, wall);
-            let done = job.stream(&mut chrome);
-            job.reported(done, chrome.losses())
-        }
-        To::Cpel => job.cpel(wall),
-        To::Elog => job.elog(wall),
-        To::Rrd => job.database(wall),
-        To::Ctf18 | To::Ctf2 | To::CtfRfc => return traces(args, to, &job),
-        // They are written above.
-        To::Parquet | To::Arrow => Ok(Summary::default()),
-    };
-    job.ended(done, &opens_with(&args.output, to))
+    if ctf::dialect(to).is_some() {
+        return traces(args, to, &job);
+    }
+    job.ended(job.written(to), &opens_with(&args.output, to))
 }
 
 /// Reports what the recorders of the inputs discarded.
@@ -119,19 +93,6 @@ fn traces(args: &Convert, to: To, job: &Job<'_>) -> Result<Outcome, Failure> {
         Outcome::Good => written,
         outcome => outcome,
     })
-}
-
-/// Why the output is not written.
-enum Stop {
-    /// Damage was met, and `--strict` given.
-    Damage,
-    Failure(Failure),
-}
-
-impl From<io::Error> for Stop {
-    fn from(error: io::Error) -> Self {
-        Self::Failure(Failure::Output(error))
-    }
 }
 
 /// What is converted.
@@ -160,15 +121,29 @@ impl<'a> Job<'a> {
         let filter = wanted.filter(&inputs.recordings, terminal)?;
         let is_explained = wanted.warn(inputs, &filter, terminal);
         let outcome = report_opening_faults(inputs, terminal);
-        Ok(Self {
+        let known = (is_explained, outcome);
+        Ok(Self::of_filter(args, inputs, filter, known, terminal))
+    }
+
+    /// The same, with a filter of the recordings; `known` is whether it was said already why no event may be found, and
+    /// what opening the inputs has shown.
+    fn of_filter(
+        args: &'a Convert,
+        inputs: &'a Inputs,
+        filter: Filter,
+        known: (bool, Outcome),
+        terminal: &'a Terminal,
+    ) -> Self {
+        let (is_explained, outcome) = known;
+        Self {
             args,
             terminal,
             inputs,
             filter,
-            wanted,
+            wanted: Wanted::new(&args.selection, inputs.gmt),
             is_explained,
             outcome,
-        })
+        }
     }
 
     /// Whether damage that was found already ends the work.
@@ -185,7 +160,7 @@ impl<'a> Job<'a> {
     }
 
     /// What events mean on a time line.
-    fn binding(&self) -> Result<TrackBinding, Failure> {
+    fn binding(&self) -> Result<TrackBinding, Stop> {
         let args = self.args;
         let options = TrackOptions {
             track: args.track.clone(),
@@ -199,16 +174,45 @@ impl<'a> Job<'a> {
             condition: None,
         };
         warn_of_idle_patterns(&query, recordings, self.terminal);
-        TrackBinding::new(options, recordings).map_err(|error| self.unknown_field(&error))
-    }
-
-    fn unknown_field(&self, unknown: &UnknownField) -> Failure {
-        let color = self.terminal.color();
-        Failure::Usage(unknown.error.render(unknown.option, color))
+        TrackBinding::new(options, recordings).map_err(|error| self.unknown(&error))
     }
 
     fn unknown(&self, unknown: &UnknownField) -> Stop {
-        Stop::Failure(self.unknown_field(unknown))
+        let color = self.terminal.color();
+        Stop::Failure(Failure::Usage(unknown.error.render(unknown.option, color)))
+    }
+
+    /// Writes the output.
+    fn written(&self, to: To) -> Result<Summary, Stop> {
+        let args = self.args;
+        let wall = self.wall();
+        let recordings = &self.inputs.recordings;
+        match to {
+            To::Jsonl => self.stream(&mut Jsonl::new(args.times.into(), wall)),
+            To::Csv => self.stream(&mut csv(
+                &args.selection.event,
+                recordings,
+                args.times.into(),
+                wall,
+            )),
+            To::Perfetto => {
+                let binding = self.binding()?;
+                let mut perfetto = Perfetto::new(recordings, &binding, wall);
+                let done = self.stream(&mut perfetto);
+                self.reported(done, perfetto.losses())
+            }
+            To::Chrome => {
+                let binding = self.binding()?;
+                let mut chrome = Chrome::new(recordings, &binding, wall);
+                let done = self.stream(&mut chrome);
+                self.reported(done, chrome.losses())
+            }
+            To::Cpel => self.cpel(wall),
+            To::Elog => self.elog(wall),
+            To::Rrd => self.database(wall),
+            // They are not written by this pipeline.
+            To::Ctf18 | To::Ctf2 | To::CtfRfc | To::Parquet | To::Arrow => Ok(Summary::default()),
+        }
     }
 
     /// Runs the pipeline into an output.

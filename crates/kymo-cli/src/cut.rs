@@ -51,6 +51,9 @@ pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
     if is_several && to.starts_with("ctf") {
         words.push("--separate".into());
     }
+    if is_several && matches!(to, "cpel" | "elog" | "jsonl") {
+        return convert::cut_logs(as_convert(args, words)?, terminal);
+    }
     convert::run(&as_convert(args, words)?, terminal)
 }
 

@@ -38,8 +38,29 @@ pub(crate) fn cached(
     (options, problem)
 }
 
+/// Refuses a directory of a cache that is a recording or holds some: `kymo index --cache A B` does not read `A`.
+pub(crate) fn refuse_recordings(cache: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = cache.filter(|path| !Cache::new(path.to_path_buf()).has_summaries()) else {
+        return Ok(());
+    };
+    let opened = kymo::open::open(&[path.to_path_buf()], &kymo::open::Options::default());
+    let Some(recording) = opened.recordings.first() else {
+        return Ok(());
+    };
+    let (shown, found) = (path.display(), recording.path());
+    let what = match found == path {
+        true => format!("is a recording ({})", recording.what()),
+        false => format!("holds a recording, `{}`", found.display()),
+    };
+    Err(Failure::Usage(format!(
+        "error: `--cache {shown}`: the path behind `--cache` is the directory of the cache, and this one {what}\n         hint: write `--cache DIR` with a directory for summaries alone before `{shown}`, or leave `--cache` out: \
+         `kymo index --summary` and all other commands then use the usual directory"
+    )))
+}
+
 /// Makes summaries, and keeps them in the cache.
 pub(crate) fn run(args: &Index, terminal: &Terminal) -> Result<Outcome, Failure> {
+    refuse_recordings(args.cache.as_deref())?;
     let inputs = inputs(&args.input, false, terminal)?;
     let style = inputs.style();
     let mut outcome = inputs.outcome;

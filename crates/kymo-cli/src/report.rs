@@ -30,6 +30,7 @@ pub(crate) fn info(args: &args::Info, terminal: &Terminal) -> Result<Outcome, Fa
         so_far: true,
         ..Asked::default()
     };
+    index::refuse_recordings(args.cache.as_deref())?;
     let inputs = inputs_with(&args.input, asked, terminal)?;
     if args.metadata {
         return metadata(&inputs, terminal);
@@ -123,6 +124,7 @@ pub(crate) fn stats(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, 
         strict: args.work.strict,
         ..Asked::default()
     };
+    index::refuse_recordings(args.cache.as_deref())?;
     let inputs = selected_inputs(&args.input, &args.selection, asked, terminal)?;
     let wanted = Wanted::new(&args.selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;

@@ -58,6 +58,7 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
             path.display()
         )));
     }
+    crate::index::refuse_recordings(args.cache.as_deref())?;
     let (now, awaited) = what_is_there(args);
     for path in &awaited {
         terminal.warning(format_args!(

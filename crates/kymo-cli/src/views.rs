@@ -79,7 +79,7 @@ fn known(words: &[OsString]) -> Result<Views, String> {
     files.reverse();
     files.extend(given.map(|path| (path, true)));
     for (path, is_given) in files {
-        let text = match std::fs::read_to_string(&path) {
+        let text = match kymo_io::read_small_text(&path) {
             Ok(text) => text,
             Err(error) if !is_given && config::is_none(&path, error.kind()) => continue,
             Err(error) => return Err(format!("'{}': {error}", path.display())),

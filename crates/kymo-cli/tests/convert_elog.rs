@@ -111,7 +111,8 @@ fn logs_without_an_epoch_and_odd_names_are_reported() {
             track: 7,
             code,
             datum: 42,
-        });
+        })
+        .expect("it fits");
     }
     let mut file = File::create(dir.path().join("a.cpel")).expect("a file");
     log.write(&mut file).expect("it is written");

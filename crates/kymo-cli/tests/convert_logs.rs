@@ -24,7 +24,8 @@ fn log() -> Builder {
             track,
             code,
             datum: number,
-        });
+        })
+        .expect("it fits");
     }
     log
 }
@@ -140,7 +141,8 @@ fn codes_without_a_definition_stay_so() {
             track: 0,
             code,
             datum: 1,
-        });
+        })
+        .expect("it fits");
     }
     let dir = with(log);
     let members = &["event", "event_class", "datum"];
@@ -294,7 +296,8 @@ fn numbers_stay_numbers_whatever_is_chosen() {
             track: 3,
             code,
             datum,
-        });
+        })
+        .expect("it fits");
     }
     // Without a format, and without a definition.
     log.event(20, Some(b"plain"), None).expect("it fits");
@@ -304,7 +307,8 @@ fn numbers_stay_numbers_whatever_is_chosen() {
             track: 3,
             code,
             datum: 867,
-        });
+        })
+        .expect("it fits");
     }
     let dir = with(log);
     let members = &["event_class", "event", "datum", "text", "track"];
@@ -350,7 +354,8 @@ fn symbols_of_several_logs_do_not_mix() {
             track: 0,
             code,
             datum: 17,
-        });
+        })
+        .expect("it fits");
         let mut bytes = Vec::new();
         log.write(&mut bytes).expect("memory takes all");
         bytes
@@ -403,7 +408,8 @@ fn a_stray_time_that_makes_a_large_database_is_reported() {
             track: 0,
             code: 1,
             datum: 0,
-        });
+        })
+        .expect("it fits");
     }
     let dir = with(log);
     let args = [

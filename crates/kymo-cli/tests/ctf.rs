@@ -195,6 +195,20 @@ fn summaries_are_kept_and_never_needed() {
     assert_eq!(run.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&run.stderr).contains("cannot write to"));
     assert!(reported(&["--no-cache"]).contains("3,000 rows"));
+    // Recordings in its place: a path of the command line was taken for it.
+    let (log, logs) = (example("vpp-small.cpel"), example(""));
+    for (place, found) in [
+        (&trace, "is a recording"),
+        (&log, "is a recording"),
+        (&logs, "holds"),
+    ] {
+        for command in ["index", "stats", "info", "view"] {
+            let run = kymo(&[command, "--cache", text(place), text(&trace)]);
+            assert_eq!(run.status.code(), Some(2), "{command}");
+            let error = String::from_utf8_lossy(&run.stderr);
+            assert!(error.contains(found) && error.contains("hint: "), "{error}");
+        }
+    }
 }
 
 #[test]

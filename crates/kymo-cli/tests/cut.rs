@@ -140,6 +140,44 @@ fn several_databases_stay_apart() {
     }
 }
 
+#[test]
+fn several_event_logs_stay_apart() {
+    let home = TempDir::new().unwrap();
+    let logs = home.path().join("logs");
+    fs::create_dir_all(logs.join("below")).unwrap();
+    let own = common::example("vpp-small.cpel");
+    let track = ["--where", "track == 1"];
+    for ending in ["cpel", "elog", "jsonl"] {
+        let (one, two) = (format!("one.{ending}"), format!("below/two.{ending}"));
+        for name in [&one, &two] {
+            good(&["convert", text(&own), "-o", text(&logs.join(name))]);
+        }
+        let part = home.path().join(ending);
+        let (first, second) = (logs.join(&one), logs.join(&two));
+        for options in [&[][..], &track] {
+            let cut = ["cut", text(&first), text(&second), "-o", text(&part)];
+            good(&[&cut[..], options].concat());
+            for name in [&one, &two] {
+                let alone = home.path().join("alone").with_extension(ending);
+                let log = logs.join(name);
+                let cut = ["cut", text(&log), "-o", text(&alone), "--force"];
+                good(&[&cut[..], options].concat());
+                let bytes = fs::read(part.join(name)).unwrap();
+                assert!(bytes == fs::read(&alone).unwrap(), "{name} {options:?}");
+            }
+            fs::remove_dir_all(&part).unwrap();
+        }
+    }
+    let (one, part) = (logs.join("one.cpel"), home.path().join("part"));
+    let cut = ["cut", text(&one), text(&own), "-o", text(&part)];
+    let (code, _, error) = kymo_in(home.path(), &[&cut[..], &["--event", "none"]].concat());
+    assert_eq!(code, 0, "{error}");
+    assert!(error.contains("no event is called `none`"), "{error}");
+    assert!(printed(&[text(&part)]).is_empty());
+    let (code, _, error) = kymo_in(home.path(), &["cut", "logs", "-o", "-"]);
+    assert_eq!(code, 2, "{error}");
+}
+
 /// A datagram of values, in a packet of plain IP to a port.
 fn packet(host: &str, seconds: u64, port: u16) -> Vec<u8> {
     let mut datagram = Vec::new();

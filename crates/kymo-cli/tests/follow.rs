@@ -70,12 +70,14 @@ fn cpel(events: u32) -> Vec<u8> {
     builder.track(0, Some(b"main")).unwrap();
     for number in 0..events {
         let datum = builder.string(format!("text {number}").as_bytes()).unwrap();
-        builder.push(Entry {
-            time: u64::from(number) * 10,
-            track: 0,
-            code: 1,
-            datum,
-        });
+        builder
+            .push(Entry {
+                time: u64::from(number) * 10,
+                track: 0,
+                code: 1,
+                datum,
+            })
+            .unwrap();
     }
     let mut bytes = Vec::new();
     builder.write(&mut bytes).unwrap();

@@ -300,7 +300,8 @@ impl Threads {
     }
 }
 fn parse_keys(path: &str) -> Result<Keys, String> {
-    let text = std::fs::read(path).map_err(|error| crate::key::unreadable(path, &error))?;
+    let text =
+        kymo_io::read_small(path.as_ref()).map_err(|error| crate::key::unreadable(path, &error))?;
     Keys::parse(&text).map_err(|error| error.to_string())
 }
 

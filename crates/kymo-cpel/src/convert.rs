@@ -68,16 +68,13 @@ pub fn cpel_of_elog(bytes: &[u8], options: write::Options) -> Result<Converted, 
         untimed: 0,
         early: 0,
     };
-    let mut entries = conversion.entries(bytes, &log)?;
+    conversion.entries(bytes, &log)?;
     // Their numbers are known when all names are.
     let numbers: HashMap<u32, u32> = conversion.tracks.values().copied().zip(0..).collect();
     for (number, (name, _)) in (0..).zip(&conversion.tracks) {
         conversion.builder.track(number, Some(name))?;
     }
-    for entry in &mut entries {
-        entry.track = numbers[&entry.track];
-        conversion.builder.push(*entry);
-    }
+    conversion.builder.number_tracks(numbers);
     let Conversion {
         builder,
         untimed,
@@ -103,9 +100,8 @@ struct Conversion<'a> {
 }
 
 impl<'a> Conversion<'a> {
-    /// All events, with the numbers of [`Conversion::tracks`].
-    fn entries(&mut self, bytes: &'a [u8], log: &Log) -> Result<Vec<Entry>, Error> {
-        let mut entries = Vec::new();
+    /// Adds all events, with the numbers of [`Conversion::tracks`].
+    fn entries(&mut self, bytes: &'a [u8], log: &Log) -> Result<(), Error> {
         let mut reader = Reader::new(bytes, log.offset);
         let (mut text, mut piece) = (Line::new(), Line::new());
         let (mut first, mut time) = (None, 0);
@@ -126,14 +122,15 @@ impl<'a> Conversion<'a> {
                 None => self.track(head.track.to_string().as_bytes())?,
             };
             let datum = text.as_bytes().get(rest..).unwrap_or_default();
-            entries.push(Entry {
+            let datum = self.builder.string(without_zeros(datum))?;
+            self.builder.push(Entry {
                 time,
                 track,
                 code,
-                datum: self.builder.string(without_zeros(datum))?,
-            });
+                datum,
+            })?;
         }
-        Ok(entries)
+        Ok(())
     }
 
     /// The ticks of an event since the first one; `before` has those of the event before it.

@@ -21,7 +21,7 @@
 //! let mut file = Builder::new(Default::default());
 //! file.track(1, Some(b"worker"))?;
 //! file.event(2, Some(b"batch"), Some(b"%d packets"))?;
-//! file.push(Entry { time: 1_000, track: 1, code: 2, datum: 32 });
+//! file.push(Entry { time: 1_000, track: 1, code: 2, datum: 32 })?;
 //! let mut bytes = Vec::new();
 //! file.write(&mut bytes)?;
 //!

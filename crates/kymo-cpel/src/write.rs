@@ -1,13 +1,15 @@
 //! Making CPEL files.
 //!
 //! A [`Builder`] takes definitions and events in any order and writes one string table, sorted
-//! definitions, and the events in the order of time, in as many sections as they need.
+//! definitions, and the events in the order of time, in as many sections as they need. Events beyond some
+//! megabytes are in temporary storage until then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 
+use kymo_io::Sorter;
 use kymo_machine::ByteOrder;
 
 use crate::definitions;
@@ -130,7 +132,25 @@ pub struct Builder {
     symbols: BTreeMap<u32, u32>,
     events: BTreeMap<u32, [u32; 2]>,
     tracks: BTreeMap<u32, u32>,
-    entries: Vec<Entry>,
+    entries: Sorter<u64, SplitEntry>,
+    entry_count: usize,
+    /// The numbers that tracks of events get when they are written, where they differ.
+    track_numbers: Option<HashMap<u32, u32>>,
+}
+
+/// The time of the event that some bytes begin with, and its length.
+type SplitEntry = fn(&[u8]) -> Option<(u64, usize)>;
+
+/// How events in a byte order are split.
+fn split_entry(order: ByteOrder) -> SplitEntry {
+    fn split(bytes: &[u8], order: ByteOrder) -> Option<(u64, usize)> {
+        let entry = Entry::read(bytes.first_chunk()?, order);
+        Some((entry.time, ENTRY_SIZE))
+    }
+    match order {
+        ByteOrder::Big => |bytes| split(bytes, ByteOrder::Big),
+        ByteOrder::Little => |bytes| split(bytes, ByteOrder::Little),
+    }
 }
 
 impl Builder {
@@ -143,7 +163,9 @@ impl Builder {
             symbols: BTreeMap::new(),
             events: BTreeMap::new(),
             tracks: BTreeMap::new(),
-            entries: Vec::new(),
+            entries: Sorter::new(split_entry(options.order)),
+            entry_count: 0,
+            track_numbers: None,
         }
     }
 
@@ -219,8 +241,20 @@ impl Builder {
     }
 
     /// Adds an event.
-    pub fn push(&mut self, entry: Entry) {
-        self.entries.push(entry);
+    ///
+    /// # Errors
+    ///
+    /// Those of temporary storage.
+    #[inline]
+    pub fn push(&mut self, entry: Entry) -> Result<(), Error> {
+        self.entry_count += 1;
+        let bytes = entry.to_bytes(self.options.order);
+        Ok(self.entries.push(|rows| rows.extend_from_slice(&bytes))?)
+    }
+
+    /// Gives the tracks of the events that were added other numbers.
+    pub(crate) fn number_tracks(&mut self, numbers: HashMap<u32, u32>) {
+        self.track_numbers = Some(numbers);
     }
 
     /// Writes the file. Events of the same time stay in the order in which they came.
@@ -228,16 +262,15 @@ impl Builder {
     /// # Errors
     ///
     /// When there is too much of something, and those of the output.
-    pub fn write(mut self, out: &mut impl Write) -> Result<(), Error> {
+    pub fn write(self, out: &mut impl Write) -> Result<(), Error> {
         let per_section = self.options.section_events.clamp(1, MOST_EVENTS);
         // A file without events has a section without events, which states its clock.
-        let event_sections = self.entries.len().div_ceil(per_section).max(1);
+        let event_sections = self.entry_count.div_ceil(per_section).max(1);
         let symbol_sections = usize::from(!self.symbols.is_empty());
         let too_many = Error::Sections {
-            events: self.entries.len(),
+            events: self.entry_count,
         };
         let sections = u16::try_from(3 + symbol_sections + event_sections).map_err(|_| too_many)?;
-        self.entries.sort_by_key(|entry| entry.time);
         let order = self.options.order;
         let header = Header {
             order,
@@ -263,20 +296,28 @@ impl Builder {
         table(out, order, kind::EVENT_DEFINITIONS, events)?;
         let tracks = self.tracks.iter().map(|(&track, &name)| [track, name]);
         table(out, order, kind::TRACK_DEFINITIONS, tracks)?;
-        for number in 0..event_sections {
-            let begin = number * per_section;
-            let end = self.entries.len().min(begin + per_section);
-            let entries = &self.entries[begin..end];
-            let size = TABLE_NAME_SIZE + 8 + entries.len() * ENTRY_SIZE;
-            section(out, order, kind::EVENTS, size)?;
-            out.write_all(&table_name())?;
-            for word in [entries.len() as u32, self.options.clock.get()] {
-                out.write_all(&u32_bytes(word, order))?;
-            }
-            for entry in entries {
-                out.write_all(&entry.to_bytes(order))?;
-            }
+        let clock = self.options.clock.get();
+        let mut left = self.entry_count;
+        let mut left_of_section = 0;
+        if left == 0 {
+            begin_events(out, order, clock, 0)?;
         }
+        self.entries.finish(|_, row| {
+            if left_of_section == 0 {
+                left_of_section = left.min(per_section);
+                left -= left_of_section;
+                begin_events(out, order, clock, left_of_section)?;
+            }
+            left_of_section -= 1;
+            match (&self.track_numbers, row.first_chunk()) {
+                (Some(numbers), Some(row)) => {
+                    let mut entry = Entry::read(row, order);
+                    entry.track = *numbers.get(&entry.track).unwrap_or(&entry.track);
+                    out.write_all(&entry.to_bytes(order))
+                }
+                _ => out.write_all(row),
+            }
+        })?;
         Ok(())
     }
 }
@@ -292,6 +333,22 @@ pub(crate) fn section(
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a section of more than 4 GiB"))?;
     out.write_all(&u32_bytes(kind, order))?;
     out.write_all(&u32_bytes(length, order))
+}
+
+/// Writes what is before the events of a section.
+fn begin_events(
+    out: &mut impl Write,
+    order: ByteOrder,
+    clock: u32,
+    count: usize,
+) -> io::Result<()> {
+    let size = TABLE_NAME_SIZE + 8 + count * ENTRY_SIZE;
+    section(out, order, kind::EVENTS, size)?;
+    out.write_all(&table_name())?;
+    for word in [count as u32, clock] {
+        out.write_all(&u32_bytes(word, order))?;
+    }
+    Ok(())
 }
 
 /// Writes a section of definitions.

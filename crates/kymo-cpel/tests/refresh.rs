@@ -15,12 +15,14 @@ fn cpel(first: &str, times: &[u64]) -> Vec<u8> {
     builder.event(1, Some(b"one"), Some(b"%s")).unwrap();
     for time in times {
         let datum = builder.string(format!("at {time}").as_bytes()).unwrap();
-        builder.push(Entry {
-            time: *time,
-            track: 0,
-            code: 1,
-            datum,
-        });
+        builder
+            .push(Entry {
+                time: *time,
+                track: 0,
+                code: 1,
+                datum,
+            })
+            .unwrap();
     }
     let mut bytes = Vec::new();
     builder.write(&mut bytes).unwrap();

@@ -71,7 +71,7 @@ fn write(model: &Model, options: Options) -> Vec<u8> {
         assert!(!builder.track(track, None).unwrap());
     }
     for &entry in &model.entries {
-        builder.push(entry);
+        builder.push(entry).unwrap();
     }
     let mut bytes = Vec::new();
     builder.write(&mut bytes).unwrap();
@@ -227,12 +227,14 @@ fn more_sections_than_a_file_has_are_refused() {
         ..Options::default()
     });
     for time in 0..65_533 {
-        builder.push(Entry {
-            time,
-            track: 0,
-            code: 0,
-            datum: 0,
-        });
+        builder
+            .push(Entry {
+                time,
+                track: 0,
+                code: 0,
+                datum: 0,
+            })
+            .unwrap();
     }
     let error = builder.write(&mut Vec::new()).unwrap_err();
     assert_eq!(

@@ -133,6 +133,13 @@ impl Cache {
         Self { most, ..self }
     }
 
+    /// Whether there is an index of any recording.
+    pub fn has_summaries(&self) -> bool {
+        let entries = std::fs::read_dir(&self.directory);
+        let mut paths = entries.into_iter().flatten().flatten().map(|it| it.path());
+        paths.any(|path| path.extension() == Some(OsStr::new(ENDING)))
+    }
+
     /// Where it is.
     pub fn directory(&self) -> &Path {
         &self.directory

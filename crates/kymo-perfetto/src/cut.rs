@@ -50,7 +50,7 @@ impl Recording {
         read(bytes, self.form(), &mut builder)?;
         let sorted = builder.sorter.finish()?;
         // Rows of the same time have the same order in both.
-        let mut numbers = row::each(sorted.spool.bytes());
+        let mut numbers = row::each(&sorted.bytes);
         let mut kept = Kept::default();
         let mut are_all = true;
         for chunk in 0..kymo_model::Recording::chunk_count(self, 0) {

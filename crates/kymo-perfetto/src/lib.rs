@@ -24,7 +24,6 @@ pub mod proto;
 mod recording;
 mod row;
 mod sort;
-mod spool;
 mod tracks;
 
 pub use chrome::write::{

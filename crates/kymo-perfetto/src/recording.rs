@@ -209,7 +209,7 @@ impl Recording {
         let rows = self.sorted.parts.get(chunk).and_then(|part| {
             let begin = usize::try_from(part.offset).ok()?;
             let end = begin.checked_add(usize::try_from(part.bytes).ok()?)?;
-            self.sorted.spool.bytes().get(begin..end)
+            self.sorted.bytes.get(begin..end)
         });
         rows.unwrap_or_default()
     }

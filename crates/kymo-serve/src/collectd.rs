@@ -344,7 +344,7 @@ pub(crate) fn types(paths: &[PathBuf]) -> Result<Option<TypesDb>, String> {
     let mut types = TypesDb::default();
     for path in paths {
         let shown = path.display();
-        let text = std::fs::read_to_string(path);
+        let text = kymo_io::read_small_text(path);
         let text = text.map_err(|error| format!("`{shown}`: {}", reason(&error)))?;
         types
             .add(&text)

@@ -30,7 +30,7 @@ const SOCKET: &str = "/var/run/collectd-unixsock";
 ///
 /// A file that cannot be read, or is wrong: as a message that shows where.
 pub fn read(path: &Path, options: &mut Options) -> Result<Vec<String>, String> {
-    read_with(path, &|path| std::fs::read_to_string(path), options)
+    read_with(path, &|path| kymo_io::read_small_text(path), options)
 }
 
 /// The same; `file` gives the text of the file.

@@ -25,7 +25,7 @@ impl Tokens {
     /// One that cannot be read, or has no tokens, as a message.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let shown = path.display();
-        let text = std::fs::read_to_string(path)
+        let text = kymo_io::read_small_text(path)
             .map_err(|error| format!("`{shown}`: {}", reason(&error)))?;
         let tokens = Self::parse(&text);
         match tokens.0.is_empty() {

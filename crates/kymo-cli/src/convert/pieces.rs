@@ -1,15 +1,18 @@
-//! `kymo cut` of files whose events are pieces of them.
+//! `kymo cut` of files whose events are pieces of them, and of several event logs.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use kymo::AnyRecording;
 use kymo::convert::Pieces;
+use kymo::pipeline::Summary;
 use kymo_io::{Access, Bytes, Tree, without_compression};
 use kymo_model::Recording;
 
-use super::{Job, is_stdout};
+use super::target::{is_stdout, target};
+use super::{Job, Stop};
 use crate::args::convert::{Convert, To};
 use crate::ctf;
 use crate::directory::{places, refuse_there, whole_directory};
@@ -20,10 +23,7 @@ use crate::terminal::{Failure, Outcome, Terminal};
 /// Writes files again with the events that are chosen, where these are [pieces](Pieces) of them: one to a file,
 /// several below a directory.
 pub(crate) fn cut_pieces(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failure> {
-    if is_stdout(&args.output) {
-        let problem = "error: a part of a file is not written to standard output\nhint: specify a file with `-o`";
-        return Err(Failure::Usage(problem.to_owned()));
-    }
+    refuse_stdout(args)?;
     let inputs = whole_inputs(&args.input, args.work.strict, terminal)?;
     let only = match &inputs.recordings[..] {
         [only] => Some(only),
@@ -65,15 +65,8 @@ fn directory(
 ) -> Result<Outcome, Failure> {
     whole_directory(&args.output, args.force, |beside| {
         for (number, (place, recording)) in places(recordings).iter().zip(recordings).enumerate() {
-            // Unless that one is there, too.
-            let path = match beside.join(without_compression(place)) {
-                taken if taken.exists() => beside.join(place),
-                path => path,
-            };
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent)?;
-            }
-            let bytes = content(&args.input.paths, recording.path()).map_err(ctf::Stop::Failure)?;
+            let path = path_below(beside, place)?;
+            let bytes = content(&args.input.paths, recording.path()).map_err(Stop::Failure)?;
             let mut out = BufWriter::with_capacity(1 << 18, File::create(&path)?);
             pieces.write(number, recording, &bytes, &mut out)?;
             out.flush()?;
@@ -81,6 +74,78 @@ fn directory(
         }
         Ok(Outcome::Good)
     })
+}
+
+/// Writes several event logs again with the events that are chosen, each to a file below a directory.
+pub(crate) fn cut_logs(mut args: Convert, terminal: &Terminal) -> Result<Outcome, Failure> {
+    refuse_stdout(&args)?;
+    refuse_there(&args.output, args.force)?;
+    let to = target(&args)?;
+    let mut inputs = whole_inputs(&args.input, args.work.strict, terminal)?;
+    let job = Job::new(&args, to, &inputs, terminal)?;
+    if job.is_refused() {
+        return Ok(job.outcome);
+    }
+    let known = (job.is_explained, job.outcome);
+    let mut filters = VecDeque::from(job.filter.split());
+    let output = args.output.clone();
+    let places = places(&inputs.recordings);
+    let mut logs = VecDeque::from(std::mem::take(&mut inputs.recordings));
+    let mut sum = Summary::default();
+    let whole = whole_directory(&output, args.force, |beside| {
+        for place in &places {
+            args.output = path_below(beside, place)?;
+            inputs.recordings.extend(logs.pop_front());
+            let Some(filter) = filters.pop_front() else {
+                break;
+            };
+            let job = Job::of_filter(&args, &inputs, filter, known, terminal);
+            let Summary {
+                events,
+                faults,
+                discarded,
+            } = job.written(to)?;
+            sum.events += events;
+            sum.faults += faults;
+            sum.discarded.add(&discarded);
+            filters.push_back(job.filter);
+            logs.extend(inputs.recordings.pop());
+        }
+        Ok(Outcome::Good)
+    });
+    let done = match whole {
+        Ok(Outcome::Good) => Ok(sum),
+        Ok(_) => Err(Stop::Damage),
+        Err(failure) => Err(Stop::Failure(failure)),
+    };
+    args.output = output;
+    inputs.recordings = logs.into();
+    let opens_with = format!("`kymo print {}` prints it", args.output.display());
+    // What is left to do concerns all of them.
+    let filter = filters.pop_front().unwrap_or_default();
+    Job::of_filter(&args, &inputs, filter, known, terminal).ended(done, &opens_with)
+}
+
+/// Below a directory, the path of a file that was at a place. The directories that it is in are made.
+fn path_below(directory: &Path, place: &Path) -> io::Result<PathBuf> {
+    // Unless that one is there, too.
+    let path = match directory.join(without_compression(place)) {
+        taken if taken.exists() => directory.join(place),
+        path => path,
+    };
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    Ok(path)
+}
+
+fn refuse_stdout(args: &Convert) -> Result<(), Failure> {
+    if !is_stdout(&args.output) {
+        return Ok(());
+    }
+    let problem =
+        "error: a part of a file is not written to standard output\nhint: specify a file with `-o`";
+    Err(Failure::Usage(problem.to_owned()))
 }
 
 /// The counters of an export have the time at which its file was written.

@@ -1,9 +1,9 @@
 //! `kymo machine layout`.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
+use kymo_io::{read_small_text, take_small_text};
 use kymo_machine::Machine;
 use kymo_machine::layout::{CType, Layout, Member, Place, Struct, parse};
 use kymo_text::Line;
@@ -15,8 +15,6 @@ use super::{hex, spaced};
 use crate::args::machine::Layout as Args;
 use crate::terminal::{Failure, Outcome, Terminal};
 
-/// No file of declarations or values is larger.
-const LARGEST_FILE: u64 = 16 << 20;
 /// The bytes of no larger struct are shown.
 const LARGEST_STRUCT: u64 = 16 << 20;
 
@@ -71,17 +69,9 @@ pub(super) fn run(args: &Args, terminal: &Terminal) -> Result<Outcome, Failure> 
 
 /// The text of a file, or of standard input.
 fn read(path: &Path, terminal: &Terminal) -> Result<String, Failure> {
-    let read = |source: &mut dyn Read| -> io::Result<String> {
-        let mut text = String::new();
-        source.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
-        match text.len() as u64 > LARGEST_FILE {
-            true => Err(io::Error::other("larger than 16 MiB")),
-            false => Ok(text),
-        }
-    };
     let result = match path == Path::new("-") {
-        true => read(&mut io::stdin().lock()),
-        false => File::open(path).and_then(|mut file| read(&mut file)),
+        true => take_small_text(&mut io::stdin().lock()),
+        false => read_small_text(path),
     };
     result.map_err(|error| {
         terminal.explained(&kymo::explain::reading(path, &error));

@@ -173,7 +173,7 @@ fn types(paths: &[PathBuf]) -> Result<TypesDb, Failure> {
             let hint = "hint: `--types-db FILE` names a file with the types of the values";
             Failure::Usage(format!("error: {shown}: {error}\n{hint}"))
         };
-        let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;
+        let text = kymo_io::read_small_text(path).map_err(|error| failed(&error))?;
         types.add(&text).map_err(|error| failed(&error))?;
     }
     Ok(types)

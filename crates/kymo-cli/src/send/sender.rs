@@ -340,7 +340,7 @@ fn protection(args: &Send) -> Result<Protection, Failure> {
         }
     };
     let text =
-        std::fs::read(file).map_err(|error| usage(format!("{}: {error}", file.display())))?;
+        kymo_io::read_small(file).map_err(|error| usage(format!("{}: {error}", file.display())))?;
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let password = line.strip_suffix(b"\r").unwrap_or(line).to_vec();
     if password.is_empty() {

@@ -1,12 +1,13 @@
 //! Making elog files, which VPP's programs read.
 //!
 //! A [`Builder`] takes types of events, tracks, strings and events, and writes the events in the
-//! order of time.
+//! order of time. Events beyond some megabytes are in temporary storage until then.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, Write};
 
+use kymo_io::Sorter;
 use kymo_time::NANOS_PER_SECOND;
 
 use super::{Argument, ArgumentKind, MAGIC, MOST_ARGUMENTS, MOST_NUMBERS, Moment, Value};
@@ -89,13 +90,16 @@ struct Kind {
     tail: Vec<u8>,
 }
 
-/// An event.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// Nanoseconds since recording began.
-    nanos: u64,
-    /// Where its type, track and values are.
-    at: usize,
+/// Nanoseconds of the event that some bytes begin with, since recording began, and its length.
+type SplitEvent = fn(&[u8]) -> Option<(u64, usize)>;
+
+/// Bytes of an event before its type, track and values: its nanoseconds, and its length.
+const ROW_HEAD: usize = 12;
+
+fn split_event(bytes: &[u8]) -> Option<(u64, usize)> {
+    let nanos = u64::from_be_bytes(*bytes.first_chunk()?);
+    let length = u32::from_be_bytes(*bytes.get(8..)?.first_chunk()?);
+    Some((nanos, length as usize))
 }
 
 /// A file in the making.
@@ -108,9 +112,12 @@ pub struct Builder {
     tracks: Vec<u8>,
     track_count: usize,
     strings: Strings,
-    entries: Vec<Entry>,
-    /// Type, track and values of each event.
-    data: Vec<u8>,
+    events: Sorter<u64, SplitEvent>,
+    event_count: usize,
+    /// Nanoseconds of the last one.
+    last: u64,
+    /// The event that is added.
+    row: Vec<u8>,
 }
 
 impl Builder {
@@ -122,8 +129,10 @@ impl Builder {
             tracks: Vec::new(),
             track_count: 0,
             strings: Strings::new(&[], most_strings),
-            entries: Vec::new(),
-            data: Vec::new(),
+            events: Sorter::new(split_event),
+            event_count: 0,
+            last: 0,
+            row: Vec::new(),
         }
     }
 
@@ -189,7 +198,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// When its values are not those of its type.
+    /// When its values are not those of its type; those of temporary storage.
     pub fn push(
         &mut self,
         kind: u16,
@@ -202,16 +211,22 @@ impl Builder {
         if values.len() != known.arguments.len() || usize::from(track) >= self.track_count {
             return Err(wrong());
         }
-        let at = self.data.len();
-        self.data.extend(kind.to_be_bytes());
-        self.data.extend(track.to_be_bytes());
+        let row = &mut self.row;
+        row.clear();
+        row.extend(nanos.to_be_bytes());
+        row.extend([0; 4]);
+        row.extend(kind.to_be_bytes());
+        row.extend(track.to_be_bytes());
         for (argument, &one) in known.arguments.iter().zip(values) {
-            if !value(*argument, one, &mut self.data) {
-                self.data.truncate(at);
+            if !value(*argument, one, row) {
                 return Err(wrong());
             }
         }
-        self.entries.push(Entry { nanos, at });
+        let length = u32::try_from(row.len()).map_err(|_| wrong())?;
+        row[8..ROW_HEAD].copy_from_slice(&length.to_be_bytes());
+        self.event_count += 1;
+        self.last = self.last.max(nanos);
+        self.events.push(|rows| rows.extend_from_slice(row))?;
         Ok(())
     }
 
@@ -221,18 +236,12 @@ impl Builder {
     /// # Errors
     ///
     /// When there are too many events, and those of the output.
-    pub fn write(mut self, begin: Moment, out: &mut impl Write) -> Result<(), Error> {
-        let count = u32_of(self.entries.len(), Error::Events)?;
-        let ends = (self.entries.iter().skip(1).map(|next| next.at))
-            .chain([self.data.len()])
-            .collect::<Vec<_>>();
-        let mut order: Vec<_> = self.entries.drain(..).zip(ends).collect();
-        order.sort_by_key(|(entry, _)| entry.nanos);
-        let last = order.last().map_or(0, |(entry, _)| entry.nanos);
+    pub fn write(self, begin: Moment, out: &mut impl Write) -> Result<(), Error> {
+        let count = u32_of(self.event_count, Error::Events)?;
         // A tick of the processor is a nanosecond.
         let saved = Moment {
-            os_nanos: begin.os_nanos.saturating_add(last),
-            cpu: begin.cpu.saturating_add(last),
+            os_nanos: begin.os_nanos.saturating_add(self.last),
+            cpu: begin.cpu.saturating_add(self.last),
         };
         out.write_all(MAGIC)?;
         // The recorder keeps what there is.
@@ -254,13 +263,13 @@ impl Builder {
         out.write_all(&u32_of(strings.len(), StringError::Full { most }.into())?)?;
         out.write_all(&strings)?;
         out.write_all(&count)?;
-        for (Entry { nanos, at }, end) in order {
-            let (head, values) = self.data[at..end].split_at(4);
+        self.events.finish(|nanos, row| {
+            let (head, values) = row[ROW_HEAD..].split_at(4);
             out.write_all(head)?;
             let seconds = nanos as f64 / NANOS_PER_SECOND as f64;
             out.write_all(&halves(seconds.to_bits()))?;
-            out.write_all(values)?;
-        }
+            out.write_all(values)
+        })?;
         Ok(())
     }
 }

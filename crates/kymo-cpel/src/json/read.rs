@@ -1,14 +1,16 @@
 //! Makes a file of its lines.
 
 use std::fmt;
+use std::io::{self, BufWriter, Write};
 
+use kymo_io::{Bytes, Sorter, Spool};
 use kymo_machine::ByteOrder;
 use kymo_text::json::{self, Reader};
 
 use super::parse::{byte, bytes, number, word};
 use super::{numbers_of, order_name};
-use crate::entries::Entry;
-use crate::file::{Header, SECTION_HEAD_SIZE, TABLE_NAME_SIZE, kind};
+use crate::entries::{ENTRY_SIZE, Entry};
+use crate::file::{Header, TABLE_NAME_SIZE, kind};
 use crate::u32_bytes;
 use crate::write::{MOST_EVENTS, section};
 
@@ -44,7 +46,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The CPEL file that lines describe, in memory.
+/// The CPEL file that lines describe. Its definitions are in memory until all lines are read, its events, beyond
+/// some megabytes, in temporary storage, as the file is.
 ///
 /// It is the one that was described, byte for byte, where the sections of events of that one were
 /// as long as they said; of damaged ones it has the events that were there. Lines of events may be
@@ -52,9 +55,9 @@ impl std::error::Error for Error {}
 ///
 /// # Errors
 ///
-/// At the first line that is wrong, and if no line describes the file.
-pub fn read(text: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut making = Making::default();
+/// At the first line that is wrong, and if no line describes the file; those of temporary storage.
+pub fn read(text: &[u8]) -> Result<Bytes, Error> {
+    let mut making = Making::new();
     let mut count = 0;
     for line in text.split(|&byte| byte == b'\n') {
         count += 1;
@@ -75,14 +78,21 @@ pub fn read(text: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 /// A file in the making.
-#[derive(Default)]
 struct Making {
     /// What the recording is called in all lines.
     recording: Option<Vec<u8>>,
     /// What the line of the file says.
     header: Option<Header>,
     sections: Vec<Section>,
+    /// The events of all sections.
+    entries: Sorter<u64, SplitEntry>,
 }
+
+/// Where the event that some bytes begin with lies, and its length.
+type SplitEntry = fn(&[u8]) -> Option<(u64, usize)>;
+
+/// Bytes of an event before those that a file has: the number of its section and its position there.
+const ROW_HEAD: usize = 8;
 
 /// A section in the making.
 struct Section {
@@ -95,8 +105,7 @@ enum Content {
     Events {
         strings: [u8; TABLE_NAME_SIZE],
         clock: u32,
-        /// Each with its position.
-        entries: Vec<(u32, Entry)>,
+        count: usize,
     },
 }
 
@@ -227,6 +236,18 @@ fn wrong<T>(message: impl Into<String>) -> Result<T, Wrong> {
 }
 
 impl Making {
+    fn new() -> Self {
+        Self {
+            recording: None,
+            header: None,
+            sections: Vec::new(),
+            entries: Sorter::new(|bytes| {
+                let place = u64::from_be_bytes(*bytes.first_chunk()?);
+                Some((place, ROW_HEAD + ENTRY_SIZE))
+            }),
+        }
+    }
+
     fn line(&mut self, line: &[u8]) -> Result<(), Wrong> {
         let mut reported = Reported::read(line)?;
         let recording = reported.recording.take().unwrap_or_default();
@@ -260,7 +281,7 @@ impl Making {
             ),
             (Some(b"section"), Some(header)) => self.section(reported, header.order),
             (Some(_), Some(_)) => wrong("`cpel` is neither `file` nor `section`"),
-            (None, Some(_)) => self.event(&reported),
+            (None, Some(header)) => self.event(&reported, header.order),
         }
     }
 
@@ -285,7 +306,7 @@ impl Making {
                 (None, Some(clock)) if kind == kind::EVENTS => Content::Events {
                     strings,
                     clock,
-                    entries: Vec::new(),
+                    count: 0,
                 },
                 _ => return wrong("`entries` or `clock` do not fit the type of the section"),
             },
@@ -295,7 +316,7 @@ impl Making {
         Ok(())
     }
 
-    fn event(&mut self, reported: &Reported) -> Result<(), Wrong> {
+    fn event(&mut self, reported: &Reported, order: ByteOrder) -> Result<(), Wrong> {
         let Reported {
             section: Some(section),
             ticks: Some(time),
@@ -312,10 +333,10 @@ impl Making {
         };
         let number = usize::try_from(section).ok();
         let known = number.and_then(|section| self.sections.get_mut(section));
-        let Some(Content::Events { entries, .. }) = known.map(|known| &mut known.content) else {
+        let Some(Content::Events { count, .. }) = known.map(|known| &mut known.content) else {
             return wrong(format!("section {section} does not hold events"));
         };
-        if entries.len() == MOST_EVENTS {
+        if *count == MOST_EVENTS {
             return wrong(format!("a section has at most {MOST_EVENTS} events"));
         }
         let entry = Entry {
@@ -324,35 +345,46 @@ impl Making {
             code,
             datum,
         };
-        entries.push((reported.position.unwrap_or(0), entry));
-        Ok(())
+        *count += 1;
+        // Events of a section that is in the order of time all have position 0.
+        let place = section << 32 | u64::from(reported.position.unwrap_or(0));
+        let pushed = self.entries.push(|rows| {
+            rows.extend(place.to_be_bytes());
+            rows.extend(entry.to_bytes(order));
+        });
+        pushed.or_else(|error| wrong(error.to_string()))
     }
 
-    fn finish(self) -> Result<Vec<u8>, String> {
+    fn finish(self) -> Result<Bytes, String> {
         let Some(header) = self.header else {
             return Err("no line describes a CPEL file".into());
         };
-        let order = header.order;
         let header = Header {
             sections: self.sections.len() as u16,
             ..header
         };
-        let mut file = header.to_bytes().to_vec();
-        for (position, Section { kind, content }) in self.sections.into_iter().enumerate() {
-            let data = match content {
-                Content::Bytes(bytes) => bytes,
-                Content::Events {
-                    strings,
-                    clock,
-                    entries,
-                } => events(&strings, clock, entries, order),
-            };
-            file.reserve(SECTION_HEAD_SIZE + data.len());
-            section(&mut file, order, kind, data.len())
-                .map_err(|error| format!("section {position}: {error}"))?;
-            file.extend(data);
-        }
-        Ok(file)
+        let mut file = BufWriter::with_capacity(1 << 18, Spool::within(u64::MAX));
+        let mut sections = self.sections.iter().enumerate();
+        let mut begun = None;
+        // Writes the sections up to one, but for the events of that.
+        let mut begin = |section: usize, file: &mut BufWriter<Spool>| {
+            while begun != Some(section)
+                && let Some((position, next)) = sections.next()
+            {
+                begun = Some(position);
+                begin_section(next, position, header.order, file)?;
+            }
+            Ok::<_, io::Error>(())
+        };
+        let written = file.write_all(&header.to_bytes()).and_then(|()| {
+            self.entries.finish(|place, row| {
+                begin((place >> 32) as usize, &mut file)?;
+                file.write_all(&row[ROW_HEAD..])
+            })?;
+            begin(usize::MAX, &mut file)?;
+            file.into_inner().map_err(io::Error::from)?.finish()
+        });
+        written.map_err(|error| error.to_string())
     }
 }
 
@@ -366,16 +398,29 @@ fn definitions(strings: &[u8], size: usize, words: &[u32], order: ByteOrder) -> 
     data
 }
 
-/// The content of a section of events.
-fn events(strings: &[u8], clock: u32, mut entries: Vec<(u32, Entry)>, order: ByteOrder) -> Vec<u8> {
-    // Those of a section that is in the order of time all have position 0.
-    entries.sort_by_key(|&(position, _)| position);
-    let mut data = strings.to_vec();
-    for word in [entries.len() as u32, clock] {
-        data.extend(u32_bytes(word, order));
+/// Writes a section without its events.
+fn begin_section(
+    Section { kind, content }: &Section,
+    position: usize,
+    order: ByteOrder,
+    file: &mut impl Write,
+) -> io::Result<()> {
+    let length = match content {
+        Content::Bytes(bytes) => bytes.len(),
+        Content::Events { count, .. } => TABLE_NAME_SIZE + 8 + count * ENTRY_SIZE,
+    };
+    section(file, order, *kind, length)
+        .map_err(|error| io::Error::new(error.kind(), format!("section {position}: {error}")))?;
+    match content {
+        Content::Bytes(bytes) => file.write_all(bytes),
+        Content::Events {
+            strings,
+            clock,
+            count,
+        } => {
+            file.write_all(strings)?;
+            file.write_all(&u32_bytes(*count as u32, order))?;
+            file.write_all(&u32_bytes(*clock, order))
+        }
     }
-    for (_, entry) in entries {
-        data.extend(entry.to_bytes(order));
-    }
-    data
 }

@@ -279,7 +279,7 @@ mod tests {
             let mut now = 0;
             for (time, track, code, datum) in entries {
                 now = if sorted { now + time } else { time };
-                log.push(Entry { time: now, track, code, datum });
+                log.push(Entry { time: now, track, code, datum }).unwrap();
             }
             let mut bytes = Vec::new();
             log.write(&mut bytes).unwrap();

@@ -21,9 +21,9 @@ impl Config {
     /// table.
     pub fn read(path: &Path, data: Option<&Path>) -> Result<Self, Vec<String>> {
         let shown = path.display();
-        let text = std::fs::read_to_string(path)
+        let text = kymo_io::read_small_text(path)
             .map_err(|error| vec![format!("`{shown}`: {}", kymo_io::reason(&error))])?;
-        let config = Self::parse_for(&text, data, &|path| std::fs::read_to_string(path));
+        let config = Self::parse_for(&text, data, &|path| kymo_io::read_small_text(path));
         config.map_err(|problems| {
             let problems = problems.iter();
             problems.map(|it| format!("`{shown}`: {it}")).collect()
@@ -32,7 +32,7 @@ impl Config {
 
     /// The form of messages that a file asks for, whatever else is wrong with it; `None` if it does not say.
     pub fn log_format(path: &Path) -> Option<LogFormat> {
-        let text = std::fs::read_to_string(path).ok()?;
+        let text = kymo_io::read_small_text(path).ok()?;
         let table = DeTable::parse(&text).ok()?;
         let log = table.get_ref().get("log")?.get_ref().get("format")?;
         LogFormat::from_name(log.get_ref().as_str()?)
@@ -44,7 +44,7 @@ impl Config {
     ///
     /// What is wrong with it, and where.
     pub fn parse(text: &str) -> Result<Self, String> {
-        Self::parse_with(text, &|path| std::fs::read_to_string(path))
+        Self::parse_with(text, &|path| kymo_io::read_small_text(path))
     }
 
     /// The same; `read` gives the text of a file that it names.

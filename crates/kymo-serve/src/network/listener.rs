@@ -234,8 +234,8 @@ impl Listener {
 /// One that cannot be read, as a message.
 pub(crate) fn read_keys(path: &Path) -> Result<Keys, String> {
     let shown = path.display();
-    let text =
-        std::fs::read(path).map_err(|error| format!("`{shown}`: {}", kymo_io::reason(&error)))?;
+    let text = kymo_io::read_small(path)
+        .map_err(|error| format!("`{shown}`: {}", kymo_io::reason(&error)))?;
     Keys::parse(&text).map_err(|error| format!("`{shown}`: {error}"))
 }
 

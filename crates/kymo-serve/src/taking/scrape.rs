@@ -255,7 +255,7 @@ fn fetch(target: &Target, job: &ScrapeOptions) -> Result<(Format, Vec<u8>), Stri
     let authorization = match &job.token_file {
         None => String::new(),
         Some(path) => {
-            let token = std::fs::read_to_string(path)
+            let token = kymo_io::read_small_text(path)
                 .map_err(|error| format!("`{}`: {}", path.display(), reason(&error)))?;
             let token = token.trim();
             if token.is_empty() || token.contains(|char: char| char.is_control()) {

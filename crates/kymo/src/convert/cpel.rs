@@ -125,8 +125,8 @@ struct DatumOf {
     datum: u32,
 }
 
-/// Gathers the events of a file, of which each takes 24 bytes of memory, and each text once as many
-/// as it is long. Losses of the recorders are reported as warnings.
+/// Gathers the events of a file. Of these, memory holds some megabytes, and each text once; the rest is in temporary
+/// storage. Losses of the recorders are reported as warnings.
 #[derive(Debug)]
 pub struct Cpel<'m> {
     plan: &'m CpelPlan,
@@ -305,8 +305,7 @@ impl<'m> Cpel<'m> {
             track: self.track_of[place.track],
             code,
             datum,
-        });
-        Ok(())
+        })
     }
 
     /// A value as a datum.

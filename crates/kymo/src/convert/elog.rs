@@ -69,8 +69,8 @@ impl ElogPlan {
     }
 }
 
-/// Gathers the events of a file, of which each takes 28 bytes of memory beside its arguments, and
-/// each text once as many as it is long. Losses of the recorders are reported as warnings.
+/// Gathers the events of a file. Of these, memory holds some megabytes, and each text once; the rest is in temporary
+/// storage. Losses of the recorders are reported as warnings.
 #[derive(Debug)]
 pub struct Elog<'m> {
     plan: &'m ElogPlan,

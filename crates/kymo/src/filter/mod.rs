@@ -153,7 +153,7 @@ pub(crate) fn name_of(class: &EventClass) -> &str {
 /// assert_eq!(stats.total.events, 148);
 /// # Ok::<(), kymo::filter::FilterError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Filter {
     recordings: Vec<RecordingPlan>,
     warnings: Vec<FilterError>,
@@ -256,6 +256,17 @@ impl Filter {
             idle: Vec::new(),
             stop: None,
         })
+    }
+
+    /// For each recording, the filter for it alone.
+    pub fn split(self) -> Vec<Self> {
+        let alone = |plan| Self {
+            recordings: vec![plan],
+            warnings: Vec::new(),
+            idle: Vec::new(),
+            stop: self.stop.clone(),
+        };
+        self.recordings.into_iter().map(alone).collect()
     }
 
     /// The same filter for runs that end soon after `stop` is set.

@@ -169,7 +169,7 @@ fn open_log(path: &Path, bytes: Bytes, options: &Options) -> Opened {
     let (bytes, kind) = match kymo_cpel::probe::probe(&bytes) {
         _ if json::begins(&bytes) => {
             let log = json::read(&bytes).map_err(|error| wrong(&error))?;
-            (log.into(), Kind::Cpel)
+            (log, Kind::Cpel)
         }
         Some(Likeness::Whole(kind) | Likeness::Beginning(kind)) => (bytes, kind),
         None => (bytes, kind_by_name(path).unwrap_or(Kind::Cpel)),

@@ -311,7 +311,8 @@ fn log(order: kymo_machine::ByteOrder, section_events: usize) -> crate::AnyRecor
             track: number % 3,
             code: if number == 77_777 { 9 } else { code },
             datum: number,
-        });
+        })
+        .unwrap();
     }
     let mut bytes = Vec::new();
     log.write(&mut bytes).unwrap();

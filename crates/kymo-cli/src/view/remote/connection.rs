@@ -200,7 +200,7 @@ fn read_token(path: &Path) -> io::Result<String> {
             format!("`{}`: {problem}", path.display()),
         )
     };
-    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let text = kymo_io::read_small_text(path).map_err(|error| failed(error.to_string()))?;
     // As the server reads the same file: the first token of several.
     let token = text
         .lines()

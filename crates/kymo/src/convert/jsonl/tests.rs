@@ -152,7 +152,7 @@ proptest! {
             builder.track(track, Some(name)).unwrap();
         }
         builder.symbol(u32::from(little), &symbol).unwrap();
-        entries.iter().for_each(|&entry| builder.push(entry));
+        entries.iter().for_each(|&entry| builder.push(entry).unwrap());
         let mut file = Vec::new();
         builder.write(&mut file).unwrap();
         let word = |word: usize| match order {
