@@ -128,58 +128,6 @@ unsafe extern "C" fn rrd_create_r2(
     })
 }
 
-/// Readings for a file.
-struct Update<'a> {
-    file: &'a [u8],
-    template: Option<&'a [u8]>,
-    skip_past: bool,
-    readings: Vec<&'a [u8]>,
-}
-
-impl<'a> Update<'a> {
-    /// # Safety
-    ///
-    /// Strings end with zero, and there are `argc` readings.
-    unsafe fn new(
-        file: *const c_char,
-        template: *const c_char,
-        flags: c_int,
-        argc: c_int,
-        argv: *const *const c_char,
-    ) -> Result<Self, Failure> {
-        /// `RRD_SKIP_PAST_UPDATES`.
-        const SKIP_PAST: c_int = 1;
-        // SAFETY: the caller's.
-        unsafe {
-            Ok(Self {
-                file: needed(file, "the name of the file")?,
-                template: text(template),
-                skip_past: flags & SKIP_PAST != 0,
-                readings: list(argc, argv),
-            })
-        }
-    }
-
-    /// The words of `update` behind its name.
-    fn words(&self, words: &mut Vec<&'a [u8]>) {
-        if let Some(template) = self.template {
-            words.extend([b"-t".as_slice(), template]);
-        }
-        if self.skip_past {
-            words.push(b"-s");
-        }
-        words.extend([b"--".as_slice(), self.file]);
-        words.extend_from_slice(&self.readings);
-    }
-
-    fn update(&self) -> Result<(), Failure> {
-        let mut words = vec![b"update".as_slice()];
-        self.words(&mut words);
-        let _turn = turn(self.file);
-        with_session(Use::Files, |session| run(session, &words).unwrap_or(Ok(())))
-    }
-}
-
 /// `int rrd_update_r(const char *filename, const char *template, int argc, const char **argv)`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rrd_update_r(
@@ -202,8 +150,23 @@ unsafe extern "C" fn rrd_updatex_r(
     argc: c_int,
     argv: *const *const c_char,
 ) -> c_int {
-    // SAFETY: the caller's.
-    status(|| unsafe { Update::new(file, template, flags, argc, argv) }?.update())
+    /// `RRD_SKIP_PAST_UPDATES`.
+    const SKIP_PAST: c_int = 1;
+    status(|| {
+        // SAFETY: the caller's.
+        let (readings, file, template) = unsafe {
+            let file = needed(file, "the name of the file")?;
+            (list(argc, argv), file, text(template))
+        };
+        let update = answers::Update {
+            file,
+            template,
+            skip_past: flags & SKIP_PAST != 0,
+            readings: &readings,
+        };
+        let _turn = turn(file);
+        with_session(Use::Files, |session| answers::update(session, &update))
+    })
 }
 
 /// `int rrd_update_v_r(const char *filename, const char *template, int argc, const char **argv, rrd_info_t
@@ -218,10 +181,17 @@ unsafe extern "C" fn rrd_update_v_r(
 ) -> c_int {
     status(|| {
         // SAFETY: the caller's.
-        let update = unsafe { Update::new(file, template, 0, argc, argv) }?;
-        let mut words = Vec::new();
-        update.words(&mut words);
-        let _turn = turn(update.file);
+        let (readings, file, template) = unsafe {
+            let file = needed(file, "the name of the file")?;
+            (list(argc, argv), file, text(template))
+        };
+        let mut words: Vec<&[u8]> = Vec::new();
+        if let Some(template) = template {
+            words.extend([b"-t".as_slice(), template]);
+        }
+        words.extend([b"--".as_slice(), file]);
+        words.extend(readings);
+        let _turn = turn(file);
         let updated = with_session(Use::Files, |session| answers::updatev(session, &words));
         let (facts, done) = updated?;
         if !summary.is_null() {

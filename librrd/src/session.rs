@@ -46,18 +46,18 @@ pub(crate) fn with_output<T>(
     work: impl FnOnce(&mut Session<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let mut warnings = io::sink();
-    let mut session = Session::new(out, &mut warnings, defaults(what)?);
-    session.zone = LocalZone::of_environment();
-    session.fetcher = Some(&callback::fetch);
-    if let Some(locking) = variable("RRD_LOCKING") {
-        session.locking = locking_named(locking.as_bytes())?;
-    }
+    let defaults = defaults(what)?;
+    let locking = variable("RRD_LOCKING").map(|it| locking_named(it.as_bytes()));
+    let locking = locking.transpose()?;
     // A thread that ends has kept nothing.
     let mut kept = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_default();
     if what == Use::Daemon {
         kept.daemon = daemon().take();
     }
-    session.resume(kept);
+    let mut session = Session::resumed(out, &mut warnings, defaults, kept);
+    session.zone = LocalZone::of_environment();
+    session.fetcher = Some(&callback::fetch);
+    session.locking = locking.unwrap_or(session.locking);
     let done = work(&mut session);
     let mut kept = session.keep();
     if let Some(client) = kept.daemon.take() {

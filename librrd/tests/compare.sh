@@ -13,11 +13,11 @@ export TZ=Europe/Zurich LC_ALL=C.UTF-8
 unset RRDCACHED_ADDRESS
 mkdir "$work/lib"
 cp "$library" "$work/lib/librrd.so.8"
-debian=$(ldconfig -p | awk '/librrd\.so\.8/ { print $NF; exit }')
+debian=$(ldconfig -p | awk '/librrd\.so\.8/ && !found++ { print $NF }')
 
 symbols() { nm -D --defined-only "$1" | awk '{ print $2, $3 }' | sort; }
 diff <(symbols "$debian") <(symbols "$library")
-readelf -d "$library" | grep -q 'SONAME.*\[librrd\.so\.8\]'
+readelf -d "$library" | grep 'SONAME.*\[librrd\.so\.8\]' >/dev/null
 echo "symbols: $(symbols "$library" | wc -l) equal"
 
 cc -Wall -Wextra -Werror -I "$here/../include" -o "$work/calls" "$here/calls.c" "$debian"

@@ -25,6 +25,19 @@ pub struct Wanted<'a> {
     pub step: u64,
 }
 
+/// Readings for a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Update<'a> {
+    /// The file.
+    pub file: &'a [u8],
+    /// The names of the data sources that values are given for; all that are measured if there is none.
+    pub template: Option<&'a [u8]>,
+    /// Whether readings that are not after the last update are passed over.
+    pub skip_past: bool,
+    /// The readings, at least one.
+    pub readings: &'a [&'a [u8]],
+}
+
 /// Rows of values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fetched {
@@ -202,6 +215,15 @@ pub fn xport(session: &mut Session<'_>, words: &[&[u8]], print: bool) -> Result<
 /// Those of the command.
 pub fn info(session: &mut Session<'_>, words: &[&[u8]]) -> Result<Vec<Fact>, Failure> {
     with_words(session, &info::COMMAND, words, info::facts)
+}
+
+/// Stores readings in a file, as `update` without a daemon does.
+///
+/// # Errors
+///
+/// Those of the command.
+pub fn update(session: &mut Session<'_>, update: &Update<'_>) -> Result<(), Failure> {
+    update::update_file(session, update)
 }
 
 /// Stores readings as `updatev` does. Gives the facts that it prints, and how it went: those before a

@@ -55,7 +55,7 @@ pub(crate) fn is_of_program(name: &[u8]) -> bool {
 pub struct Kept {
     /// The connection.
     pub daemon: Option<Client>,
-    files: Files,
+    files: Box<Files>,
     fonts: Arc<Fonts>,
 }
 
@@ -63,7 +63,7 @@ impl Default for Kept {
     fn default() -> Self {
         Self {
             daemon: None,
-            files: Files::closed(),
+            files: Box::new(Files::closed()),
             fonts: Arc::default(),
         }
     }
@@ -104,7 +104,7 @@ pub struct Session<'a> {
     /// The daemon of the last command that named one.
     pub(crate) daemon: Option<Client>,
     /// Databases that are open for updates.
-    pub(crate) files: Files,
+    pub(crate) files: Box<Files>,
     /// Fonts and glyphs, which graphs share.
     pub(crate) fonts: Arc<Fonts>,
     /// Memory for the operands of the next command.
@@ -114,6 +114,20 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     /// A session that writes data and warnings to these places.
     pub fn new(out: &'a mut dyn Write, warnings: &'a mut dyn Write, defaults: Defaults) -> Self {
+        let kept = Kept {
+            files: Box::new(Files::new(1)),
+            ..Kept::default()
+        };
+        Self::resumed(out, warnings, defaults, kept)
+    }
+
+    /// A session that goes on with what another one has kept.
+    pub fn resumed(
+        out: &'a mut dyn Write,
+        warnings: &'a mut dyn Write,
+        defaults: Defaults,
+        kept: Kept,
+    ) -> Self {
         Self {
             out,
             warnings,
@@ -128,26 +142,19 @@ impl<'a> Session<'a> {
             fetcher: None,
             shows_places: false,
             reads_lines: false,
-            daemon: None,
-            files: Files::new(1),
-            fonts: Arc::default(),
+            daemon: kept.daemon,
+            files: kept.files,
+            fonts: kept.fonts,
             operands: Vec::new(),
         }
     }
 
-    /// Goes on with what another session has kept.
-    pub fn resume(&mut self, kept: Kept) {
-        self.daemon = kept.daemon;
-        self.files = kept.files;
-        self.fonts = kept.fonts;
-    }
-
-    /// Gives what the next session goes on with.
-    pub fn keep(&mut self) -> Kept {
+    /// Ends it. Gives what the next session goes on with.
+    pub fn keep(self) -> Kept {
         Kept {
-            daemon: self.daemon.take(),
-            files: std::mem::replace(&mut self.files, Files::closed()),
-            fonts: Arc::clone(&self.fonts),
+            daemon: self.daemon,
+            files: self.files,
+            fonts: self.fonts,
         }
     }
 

@@ -102,6 +102,14 @@ impl Files {
         locking: Locking,
         work: impl FnOnce(&mut Rrd<Shared>) -> T,
     ) -> Result<T, FileError> {
+        if self.most == 0 {
+            let mut rrd = self.opened(name, machine, locking)?;
+            let done = work(&mut rrd);
+            // A process that was forked meanwhile would keep the lock of a file that is only closed.
+            let unlocked = rrd.storage_mut().unlock();
+            self.kinds.close(rrd);
+            return unlocked.map(|()| done).map_err(FileError::Unlock);
+        }
         let place = match self.places.get(name).copied() {
             Some(place) if self.renew(place, name, machine, locking)? => place,
             Some(place) => {
@@ -112,9 +120,8 @@ impl Files {
         };
         let rrd = &mut self.files[place].rrd;
         let done = work(rrd);
-        // A process that was forked meanwhile would keep the lock of a file that is only closed.
         let unlocked = rrd.storage_mut().unlock();
-        if self.most == 0 || unlocked.is_err() {
+        if unlocked.is_err() {
             self.remove(place);
         }
         unlocked.map(|()| done).map_err(FileError::Unlock)
@@ -148,22 +155,14 @@ impl Files {
         machine: Option<&'static Machine>,
         locking: Locking,
     ) -> Result<usize, FileError> {
-        if self.files.len() >= self.most.max(1) {
+        if self.files.len() >= self.most {
             // Who goes round more files than there is room for needs next what was not needed for
             // the longest time: any other is a better one to close.
             self.random = self.random.wrapping_mul(6_364_136_223_846_793_005) + 1;
             let place = (self.random >> 33) as usize % self.files.len();
             self.remove(place);
         }
-        let file = Shared::open_locked(&path(name), locking);
-        let file = file.map_err(FileError::Open)?;
-        let rrd =
-            Rrd::open_among(file, machine, &mut self.kinds).map_err(
-                |error| match is_compressed(&path(name)) {
-                    true => FileError::Open(no_update()),
-                    false => FileError::Database(error),
-                },
-            )?;
+        let rrd = self.opened(name, machine, locking)?;
         let place = self.files.len();
         self.places.insert(name.to_vec(), place);
         self.files.push(Open {
@@ -172,6 +171,23 @@ impl Files {
             rrd,
         });
         Ok(place)
+    }
+
+    /// Opens and locks a file.
+    fn opened(
+        &mut self,
+        name: &[u8],
+        machine: Option<&'static Machine>,
+        locking: Locking,
+    ) -> Result<Rrd<Shared>, FileError> {
+        let file = Shared::open_locked(&path(name), locking);
+        let file = file.map_err(FileError::Open)?;
+        Rrd::open_among(file, machine, &mut self.kinds).map_err(|error| {
+            match is_compressed(&path(name)) {
+                true => FileError::Open(no_update()),
+                false => FileError::Database(error),
+            }
+        })
     }
 
     fn remove(&mut self, place: usize) {

@@ -3,11 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
-use kymo_io::ReadAt;
+use kymo_io::{ReadAt, Storage};
 use kymo_machine::Machine;
 
-use super::Engine;
 use super::direct::Direct;
+use super::{Engine, Rrd};
 use crate::file::native::{Definitions, MOST_HEADERS};
 
 /// Definitions of native files, made ready for updates, for the files that are opened next: of those that
@@ -18,7 +18,11 @@ pub struct Kinds {
     kinds: Vec<Kind>,
     /// The one that makes room for the next.
     oldest: usize,
-    /// The beginning of the file that was looked at last, and how many of its first bytes were read at once.
+    /// The one that a file was of last.
+    last: usize,
+    /// What a file that was closed has used, and the bytes of its state.
+    spare: Option<(Kind, Vec<u8>)>,
+    /// The beginning of the file that was looked at last, and how many of its first bytes are known if it is of no kind.
     beginning: Vec<u8>,
     first: usize,
 }
@@ -60,19 +64,43 @@ impl Kinds {
             }
             io::Result::Ok(known)
         };
-        let mut known = read(&mut self.beginning, self.first)?;
-        for kind in &self.kinds {
+        let needed = |definitions: &Definitions| match definitions.are_certain() {
+            true => definitions.state().end,
+            false => definitions
+                .state()
+                .end
+                .max(length.min(MOST_HEADERS) as usize),
+        };
+        // Mostly, files of one kind come one after the other.
+        let last = self.kinds.get(self.last);
+        let likely = last.map_or(self.first, |kind| needed(&kind.definitions));
+        let mut known = read(&mut self.beginning, likely.min(self.first))?;
+        for (index, kind) in self.kinds.iter().enumerate() {
             let definitions = &kind.definitions;
             if !definitions.may_be_of(&self.beginning[..known], length, machine) {
                 continue;
             }
-            let state = definitions.state();
-            known = read(&mut self.beginning, state.end)?;
+            known = read(&mut self.beginning, needed(definitions))?;
             if definitions.are_of(&self.beginning[..known]) {
-                return Ok(Some((kind.clone(), self.beginning[state].to_vec())));
+                self.last = index;
+                let state = &self.beginning[definitions.state()];
+                return Ok(Some(match self.spare.take() {
+                    Some((spare, mut bytes)) if Arc::ptr_eq(&spare.definitions, definitions) => {
+                        bytes.clear();
+                        bytes.extend_from_slice(state);
+                        (spare, bytes)
+                    }
+                    _ => (kind.clone(), state.to_vec()),
+                }));
             }
         }
+        read(&mut self.beginning, self.first)?;
         Ok(None)
+    }
+
+    /// Closes a file, and keeps what it has used for the next of its kind.
+    pub(super) fn close<S: Storage>(&mut self, rrd: Rrd<S>) {
+        self.spare = rrd.into_kind();
     }
 
     /// The first bytes of the file that was looked at, [`MOST_HEADERS`] at most.
@@ -102,8 +130,10 @@ impl Kinds {
 
 #[cfg(test)]
 mod tests {
+    use kymo_io::faults::Recorder;
+
     use super::*;
-    use crate::engine::{Definition, Rrd, Smoothing, create};
+    use crate::engine::{Definition, Measurement, Sample, Smoothing, create};
     use crate::file::convert::{Target, convert};
     use crate::{Time, file::portable};
 
@@ -146,6 +176,50 @@ mod tests {
             assert_eq!(Arc::strong_count(&kinds.kinds[1].definitions), 1);
             drop((one, other));
         }
+    }
+
+    /// A file goes on with what another one of its kind has used, as if it had its own.
+    #[test]
+    fn what_a_closed_file_has_used_changes_nothing() {
+        let mut kinds = Kinds::new();
+        let mut files = [file(2, 3), file(2, 3), file(2, 4)];
+        let mut alone = files.clone().map(|file| Rrd::open(file).unwrap());
+        // Within a step, at the end of one, and after several.
+        for (round, seconds) in [3, 10, 14, 20, 55, 60, 61].into_iter().enumerate() {
+            for (place, file) in files.iter_mut().enumerate() {
+                // Each is at another place of its step.
+                let time = Time::from_seconds(1_000_000_000 + seconds + 3 * place as i64);
+                let values = [Measurement::Float(round as f64)];
+                let sample = Sample {
+                    time,
+                    values: &values,
+                };
+                alone[place].update(&sample).unwrap();
+                let mut rrd = open(std::mem::take(file), &mut kinds);
+                rrd.update(&sample).unwrap();
+                *file = rrd.storage_mut().clone();
+                kinds.close(rrd);
+                assert!(kinds.spare.is_some());
+            }
+        }
+        assert_eq!(files, alone.map(Rrd::into_storage));
+    }
+
+    /// Nobody knows how far it came.
+    #[test]
+    fn nothing_is_kept_of_a_file_that_could_not_be_written() {
+        let mut kinds = Kinds::new();
+        let storage = Recorder::new(file(2, 3));
+        let mut rrd = Rrd::open_among(storage, None, &mut kinds).unwrap();
+        rrd.storage_mut().set_room(Some(0));
+        let values = [Measurement::Float(1.0)];
+        let sample = Sample {
+            time: Time::from_seconds(1_000_000_010),
+            values: &values,
+        };
+        assert!(rrd.update(&sample).is_err());
+        kinds.close(rrd);
+        assert!(kinds.spare.is_none());
     }
 
     /// What would only take the place of others.

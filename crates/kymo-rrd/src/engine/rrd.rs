@@ -411,6 +411,23 @@ impl<S: Storage> Rrd<S> {
         }
     }
 
+    /// What another file of the same kind can go on with, and the bytes of the state; `None` if something failed.
+    pub(super) fn into_kind(self) -> Option<(Kind, Vec<u8>)> {
+        let File::Native(file) = self.file else {
+            return None;
+        };
+        if file.is_stale() {
+            return None;
+        }
+        let (definitions, state) = file.into_parts();
+        let kind = Kind {
+            definitions,
+            engine: self.engine,
+            direct: self.direct,
+        };
+        Some((kind, state))
+    }
+
     /// Where the file is, when it is no longer needed.
     pub fn into_storage(self) -> S {
         match self.file {

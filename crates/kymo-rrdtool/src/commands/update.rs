@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kymo_io::Shared;
+use kymo_machine::Machine;
 use kymo_rrd::engine::{
     self, Measurement, ReadingProblem, Rrd, Sample, Template, TemplateError, UpdateError,
     UpdateOptions, Written,
@@ -14,6 +15,7 @@ use kymo_rrd::{Database, Time};
 use memchr::memchr;
 
 use super::{LOCKING, MACHINE, WAIT, machine, print_facts};
+use crate::answers::Update;
 use crate::options::{Command, Opt, Words};
 use crate::path::shown;
 use crate::times::{self, Clock, TimeError};
@@ -83,7 +85,22 @@ pub(crate) fn update(session: &mut Session<'_>, words: &Words<'_>) -> Result<(),
     if daemon::address(session, words).is_some() {
         return hand_on(session, words, file, readings);
     }
-    take(session, words, file, readings, None)
+    take(session, &line(words, file)?, readings, None)
+}
+
+/// Stores readings in a file.
+pub(crate) fn update_file(session: &mut Session<'_>, update: &Update<'_>) -> Result<(), Failure> {
+    if update.readings.is_empty() {
+        return Err(not_enough());
+    }
+    let line = UpdateLine {
+        file: update.file,
+        machine: None,
+        template: update.template,
+        skip_past: update.skip_past,
+        durability: Durability::Buffered,
+    };
+    take(session, &line, update.readings, None)
 }
 
 /// Gives readings to the daemon.
@@ -127,7 +144,7 @@ pub(crate) fn update_facts(
 ) -> Result<(Vec<Fact>, Result<(), Failure>), Failure> {
     let (file, readings) = operands(words)?;
     let mut facts = vec![Fact::new("return_value", FactValue::Integer(0))];
-    let done = take(session, words, file, readings, Some(&mut facts));
+    let done = take(session, &line(words, file)?, readings, Some(&mut facts));
     if done.is_err() {
         facts[0].value = FactValue::Integer(-1);
     }
@@ -138,50 +155,59 @@ pub(crate) fn update_facts(
 fn operands<'w, 'a>(words: &'w Words<'a>) -> Result<(&'a [u8], &'w [&'a [u8]]), Failure> {
     match &words.operands[..] {
         [file, readings @ ..] if !readings.is_empty() => Ok((file, readings)),
-        _ => Err(Failure::new("Not enough arguments")),
+        _ => Err(not_enough()),
     }
 }
 
-/// Stores readings, and appends the rows that are written.
-fn take(
-    session: &mut Session<'_>,
-    words: &Words<'_>,
-    file: &[u8],
-    readings: &[&[u8]],
-    rows: Option<&mut Vec<Fact>>,
-) -> Result<(), Failure> {
-    let machine = machine(words)?;
-    let locking = session.locking;
-    let mut line = UpdateLine {
+fn not_enough() -> Failure {
+    Failure::new("Not enough arguments")
+}
+
+/// What words say beside the readings.
+fn line<'a>(words: &Words<'a>, file: &'a [u8]) -> Result<UpdateLine<'a>, Failure> {
+    Ok(UpdateLine {
         file,
+        machine: machine(words)?,
         template: words.value("template"),
         skip_past: words.has("skip-past-updates"),
         durability: match words.has("durable") {
             true => Durability::Synced,
             false => Durability::Buffered,
         },
-        moments: Moments::new(session.now, &session.zone),
-    };
+    })
+}
+
+/// Stores readings, and appends the rows that are written.
+fn take(
+    session: &mut Session<'_>,
+    line: &UpdateLine<'_>,
+    readings: &[&[u8]],
+    rows: Option<&mut Vec<Fact>>,
+) -> Result<(), Failure> {
+    let locking = session.locking;
+    let mut moments = Moments::new(session.now, &session.zone);
+    let work = |rrd: &mut Rrd<Shared>| line.take(rrd, readings, &mut moments, rows);
     let files = &mut session.files;
     files
-        .with(file, machine, locking, |rrd| line.take(rrd, readings, rows))
-        .map_err(|error| crate::failure::of_file(file, &error))?
+        .with(line.file, line.machine, locking, work)
+        .map_err(|error| crate::failure::of_file(line.file, &error))?
 }
 
 /// What a command line says beside its readings.
 struct UpdateLine<'a> {
     file: &'a [u8],
+    machine: Option<&'static Machine>,
     template: Option<&'a [u8]>,
     skip_past: bool,
     durability: Durability,
-    moments: Moments<'a>,
 }
 
 impl UpdateLine<'_> {
     fn take(
-        &mut self,
+        &self,
         rrd: &mut Rrd<Shared>,
         readings: &[&[u8]],
+        moments: &mut Moments<'_>,
         rows: Option<&mut Vec<Fact>>,
     ) -> Result<(), Failure> {
         let template = match self.template {
@@ -196,7 +222,7 @@ impl UpdateLine<'_> {
         // Those before one that cannot be read are stored.
         let mut failed = None;
         for reading in readings {
-            match self.read(rrd.last_update(), reading, expected, &mut values) {
+            match self.read(moments, rrd.last_update(), reading, expected, &mut values) {
                 Ok(Some(time)) => samples.push(Sample { time, values: &[] }),
                 Ok(None) => values.truncate(expected * samples.len()),
                 Err(message) => {
@@ -217,7 +243,7 @@ impl UpdateLine<'_> {
         rrd.set_durability(self.durability);
         if rrd.readings() < rrd.sources() {
             // Expressions may ask for it.
-            rrd.set_now(self.moments.now().0);
+            rrd.set_now(moments.now().0);
         }
         if rows.is_some() {
             rrd.note_written();
@@ -241,7 +267,8 @@ impl UpdateLine<'_> {
 
     /// Reads the readings of one time. `None` if they are skipped.
     fn read<'r>(
-        &mut self,
+        &self,
+        moments: &mut Moments<'_>,
         last: Time,
         reading: &'r [u8],
         expected: usize,
@@ -280,8 +307,8 @@ impl UpdateLine<'_> {
             }
         }
         let time = match at_style {
-            Some(_) => self.moments.at_style(time)?,
-            None => self.moments.number(time)?,
+            Some(_) => moments.at_style(time)?,
+            None => moments.number(time)?,
         };
         match time {
             Some(time) if time.seconds() >= 0 => Ok(Some(time)),

@@ -21,6 +21,8 @@ pub(crate) struct Definitions {
     alike: Vec<&'static Machine>,
     /// Whether no state could make the file look like another machine's.
     certain: bool,
+    /// Whether no values could, either.
+    is_of_machine: bool,
     /// With the state of the first file that was read.
     pub(super) database: Database,
     pub(super) layout: Layout,
@@ -39,14 +41,21 @@ impl Definitions {
         reported: Option<&'static Machine>,
     ) -> Self {
         let bytes = beginning.bytes.get(..header.layout.live());
+        let bytes = bytes.unwrap_or_default();
+        let alike = &header.detection.alike;
+        let is_of_machine = reported.is_some()
+            || alike.len() < 2
+            || detect::by_limits(bytes, &header.layout, alike)
+                == Some(header.layout.structs().machine);
         Self {
             reported,
+            is_of_machine,
             certain: reported.is_some() || detect::is_only_layout(beginning),
             alike: header.detection.alike,
             coding: Coding::of(header.detection.machine),
             database: header.database,
             layout: header.layout,
-            bytes: bytes.unwrap_or_default().into(),
+            bytes: bytes.into(),
             length: beginning.length,
         }
     }
@@ -103,17 +112,21 @@ impl Definitions {
             && beginning[..known] == self.bytes[..known]
     }
 
+    /// Whether values do not matter to [`Definitions::are_of`].
+    pub(crate) fn are_certain(&self) -> bool {
+        self.is_of_machine
+    }
+
     /// Whether a file that may have these definitions has them, and nothing is wrong with its state, where
     /// all before the values is known: what would come of it if it was read. Where it is not so, that has
     /// to be found out.
     pub(crate) fn are_of(&self, beginning: &[u8]) -> bool {
         // Values may indicate another machine.
-        let is_known = self.reported.is_some() || self.alike.len() < 2;
         let same = || detect::by_nan(beginning, &self.layout, &self.alike) == Some(self.machine());
         let state = beginning.get(self.state());
         beginning.starts_with(&self.bytes)
             && state.is_some_and(|state| self.sees_no_damage(state))
-            && (is_known || same())
+            && (self.is_of_machine || same())
     }
 
     /// Whether a state is one in which [`validate`](crate::model::validate::validate) finds no damage. Where it is none, it may be

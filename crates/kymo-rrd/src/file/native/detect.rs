@@ -343,6 +343,28 @@ pub(super) fn by_nan(
     layout: &Layout,
     machines: &[&'static Machine],
 ) -> Option<&'static Machine> {
+    machine_of(first_nan(bytes, layout, machines)?, machines)
+}
+
+/// The same, if the limits of data sources alone say it, whatever the values are.
+pub(super) fn by_limits(
+    definitions: &[u8],
+    layout: &Layout,
+    machines: &[&'static Machine],
+) -> Option<&'static Machine> {
+    let nan = first_nan(definitions, layout, machines)?;
+    machine_of(nan, machines).filter(|_| nan != WRITTEN_NAN)
+}
+
+fn machine_of(nan: u64, machines: &[&'static Machine]) -> Option<&'static Machine> {
+    machines
+        .iter()
+        .find(|machine| machine.file_nan() == nan)
+        .copied()
+}
+
+/// The NaN that shows the machine.
+fn first_nan(bytes: &[u8], layout: &Layout, machines: &[&'static Machine]) -> Option<u64> {
     let order = machines.first()?.float_order();
     let definitions = (0..layout.sources()).flat_map(|source| {
         let parameters = layout.source(source) + layout.structs().source.parameters;
@@ -356,11 +378,9 @@ pub(super) fn by_nan(
         .chain(values)
         .map(|double| order.read(*double))
         .filter(|&bits| is_nan(bits));
-    let machine_of = |nan| machines.iter().find(|machine| machine.file_nan() == nan);
     // A limit that was given as `NAN` is the C library's NaN, which on other machines than these is every unknown value.
     let mut written = nans.clone().filter(|&nan| nan != WRITTEN_NAN);
-    let nan = written.next().or_else(|| nans.clone().next())?;
-    machine_of(nan).copied()
+    written.next().or_else(|| nans.clone().next())
 }
 
 /// What two machines do not have in common.

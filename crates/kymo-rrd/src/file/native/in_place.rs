@@ -276,6 +276,11 @@ impl<S: Storage> InPlace<S> {
         self.storage
     }
 
+    /// The definitions and the bytes of the state. The file is closed.
+    pub(crate) fn into_parts(self) -> (Arc<Definitions>, Vec<u8>) {
+        (self.definitions, self.image)
+    }
+
     fn encode_sources(&mut self) {
         let (database, image, Definitions { layout, coding, .. }) = self.settled();
         let state = &database.state;
