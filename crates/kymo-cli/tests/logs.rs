@@ -162,6 +162,14 @@ fn damage_is_reported_and_the_rest_shown() {
     let (code, out, _) = kymo(&["check", "datum_oob.cpel"]);
     assert_eq!(code, 1);
     assert!(out.contains("[string-offset]"), "{out}");
+    // Without any event class, it is not the field that is wrong.
+    let directory = tempfile::tempdir().expect("a directory");
+    let cut = directory.path().join("cut.cpel");
+    let bytes = b"\x01\0\0\x01\0\0\0\0\0\0\0\x01\x7f\xff\xff\xff\0\0\0\0";
+    std::fs::write(&cut, bytes).expect("a file");
+    let (code, out, err) = kymo(&["values", "--field", "event.name", &cut.to_string_lossy()]);
+    assert_eq!((code, err.as_str()), (1, ""));
+    assert!(out.contains("[truncated]"), "{out}");
     // It begins as a datagram of collectd does.
     let (code, out, err) = kymo(&["print", "nsections_too_big.cpel"]);
     assert_eq!(code, 1);

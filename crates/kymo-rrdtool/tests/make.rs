@@ -500,6 +500,10 @@ fn last_values_are_exposed() {
     let (done, warnings) = place.run("prometheus @d/notes @no");
     assert_eq!(done, Err("2 of the inputs cannot be read".to_owned()));
     assert_eq!(warnings.lines().count(), 2, "{warnings}");
+    std::fs::create_dir(place.path("none")).unwrap();
+    let (done, warnings) = place.run("prometheus @none");
+    assert_eq!(done, Ok(String::new()));
+    assert_eq!(warnings, "WARNING: no database is in '@none'\n");
 }
 
 #[test]

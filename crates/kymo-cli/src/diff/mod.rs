@@ -88,7 +88,10 @@ fn source(args: &Diff, path: &Path, terminal: &Terminal) -> Result<Source, Failu
     let mut path = path.to_path_buf();
     if let Some((file, range)) = split_range(&path) {
         let (begin, end) = range
-            .map_err(|error| Failure::Usage(format!("error: `{}`: {error}", path.display())))?;
+            .map_err(|error| Failure::Usage(format!(
+                "error: `{}`: {error}\nhint: a range is written PATH@BEGIN..END, such as `trace@10:15..10:16`",
+                path.display()
+            )))?;
         path = file;
         selection.timerange = None;
         (selection.begin, selection.end) = (begin, end);
