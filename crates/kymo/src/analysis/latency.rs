@@ -16,12 +16,12 @@ use super::histogram::Histogram;
 use super::measured::{Measured, MeasuredQuestion, run_measured};
 use super::moments::Moments;
 use super::pending::Pending;
-use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options};
+use super::run::{Analysis, BEGINS, Coverage, ENDS, Occurrence, Options, PlainEvent};
 use super::tracks::{Track, TrackBy, track};
 use crate::AnyRecording;
 use crate::filter::{FieldNames, FilterError, name_of};
 use crate::pipeline::Select;
-use crate::tracks::{Ended, Fields, Key, OpenSlices, RowKey, SliceKeys, TrackTable};
+use crate::tracks::{Ended, Fields, Key, OpenSlices, SliceKeys, TrackTable};
 
 /// Starts that may wait for their ends at the same time.
 const MOST_OPEN: usize = 1 << 20;
@@ -191,6 +191,8 @@ pub(super) struct Work<'w, 'f> {
     breakdown: Breakdown<'w>,
     most_worst: usize,
     open: Pending<Shared, Start>,
+    /// The same if nothing distinguishes them.
+    only: Option<Start>,
     /// The same of slices that nest, where recordings say what begins and ends them.
     slices: Option<OpenSlices<Start>>,
     /// Slices that were dropped, since too many were open.
@@ -214,6 +216,7 @@ impl<'w, 'f> Work<'w, 'f> {
             breakdown: Breakdown::default(),
             most_worst: worst,
             open: Pending::new(most_open),
+            only: None,
             slices: None,
             dropped: 0,
             starts: 0,
@@ -232,31 +235,35 @@ impl<'w, 'f> Work<'w, 'f> {
         let open = self.slices.as_ref().map_or(0, OpenSlices::len);
         Unmatched {
             replaced: self.replaced,
-            open: self.open.len() + open as u64,
+            open: self.open.len() + u64::from(self.only.is_some()) + open as u64,
             dropped: self.open.dropped() + self.dropped,
             ends: self.unmatched_ends,
         }
     }
 
     #[inline]
-    fn shared(&self, event: &Occurrence<'_>, key: RowKey<'_>) -> Shared {
-        let track = if self.by_track { event.track } else { 0 };
-        (track, key.key())
+    fn shared(&self, track: u32, key: Key) -> Shared {
+        let track = if self.by_track { track } else { 0 };
+        (track, key)
     }
 
-    fn end(&mut self, event: &Occurrence<'_>) {
+    fn end(&mut self, time: i64, track: u32, key: Key) {
         self.ends += 1;
         if let Some(slices) = &mut self.slices {
-            match slices.end(event.track) {
-                Ended::Slice(start) => self.pair(start, event.time, event.track, Key::None),
+            match slices.end(track) {
+                Ended::Slice(start) => self.pair(start, time, track, Key::None),
                 Ended::Dropped => {}
                 Ended::Nothing => self.unmatched_ends += 1,
             }
             return;
         }
-        let shared = self.shared(event, event.end_key);
-        match self.open.remove(&shared) {
-            Some(start) => self.pair(start, event.time, event.track, shared.1),
+        let shared = self.shared(track, key);
+        let start = match shared {
+            (0, Key::None) => self.only.take(),
+            _ => self.open.remove(&shared),
+        };
+        match start {
+            Some(start) => self.pair(start, time, track, shared.1),
             None => self.unmatched_ends += 1,
         }
     }
@@ -306,16 +313,17 @@ impl<'w, 'f> Work<'w, 'f> {
         }
     }
 
-    fn start(&mut self, event: &Occurrence<'_>) {
+    fn start(&mut self, start: Start, key: Key) {
         self.starts += 1;
-        let start = Start::of(event, self.breakdown.group(event));
         if let Some(slices) = &mut self.slices {
-            let is_kept = slices.begin(event.track, start);
+            let is_kept = slices.begin(start.track, start);
             self.dropped += u64::from(!is_kept);
             return;
         }
-        let shared = self.shared(event, event.begin_key);
-        let replaced = self.open.insert(shared, start);
+        let replaced = match self.shared(start.track, key) {
+            (0, Key::None) => self.only.replace(start),
+            shared => self.open.insert(shared, start),
+        };
         self.replaced += u64::from(replaced.is_some());
     }
 }
@@ -333,16 +341,41 @@ impl Analysis for Work<'_, '_> {
         // What is both ends what began before it.
         if event.role & ENDS != 0 {
             self.breakdown.ending(event);
-            self.end(event);
+            self.end(event.time, event.track, event.end_key.key());
         }
         if event.role & BEGINS != 0 {
-            self.start(event);
+            let start = Start::of(event, self.breakdown.group(event));
+            self.start(start, event.begin_key.key());
         }
         if let Some(nanos) = event.duration {
             (self.starts, self.ends) = (self.starts + 1, self.ends + 1);
             let end = event.time.saturating_add_unsigned(nanos);
             let start = Start::of(event, self.breakdown.group(event));
             self.pair(start, end, event.track, Key::None);
+        }
+    }
+
+    fn takes_plain(&self) -> bool {
+        !self.breakdown.is_on()
+    }
+
+    #[inline]
+    fn plain(&mut self, event: &PlainEvent<'_>) {
+        let &PlainEvent { time, track, .. } = event;
+        let key = event.number.map_or(Key::None, Key::Uint);
+        let class = (event.recording, event.class);
+        match event.role {
+            BEGINS => {
+                let start = Start {
+                    time,
+                    track,
+                    group: 0,
+                    class,
+                };
+                self.start(start, key);
+            }
+            ENDS => self.end(time, track, key),
+            _ => {}
         }
     }
 

@@ -20,8 +20,10 @@ impl Moments {
     #[inline]
     pub fn add(&mut self, nanos: u64) {
         // Welford's way: no sum of squares that would drown small differences.
-        let (position, value) = (self.count as f64, nanos as f64);
+        let value = nanos as f64;
         self.count += 1;
+        // A conversion from signed numbers is one instruction, and there are never so many.
+        let count = self.count.cast_signed() as f64;
         self.sum += u128::from(nanos);
         self.min = if self.count == 1 {
             nanos
@@ -30,11 +32,11 @@ impl Moments {
         };
         self.max = self.max.max(nanos);
         let distance = value - self.mean;
-        self.mean += distance / self.count as f64;
+        self.mean += distance / count;
         let rest = value - self.mean;
         self.squares += distance * rest;
-        // The mean of the positions 0, 1, ... before this one is half of the last of them.
-        self.products += (position - (position - 1.0) / 2.0) * rest;
+        // How far this position is from the mean of the positions 0, 1, ... before it.
+        self.products += count / 2.0 * rest;
     }
 
     /// Adds those of another one, as if they came after these.

@@ -6,9 +6,9 @@ use kymo_model::batch::{RowId, SourceRows};
 use kymo_model::{EventClass, FaultReport, Recording};
 use kymo_time::Timestamp;
 
-use super::ClassRows;
 use super::entries::{Batch, NO_TIME};
 use super::source::SourceInfo;
+use super::{ClassRows, RowRun};
 use crate::AnyRecording;
 use crate::order;
 use crate::show::{Message, MessageKind};
@@ -124,6 +124,32 @@ impl<'r> Head<'r> {
                 .map_or(&[][..], |(_, columns)| columns),
             replaced: batch.rows.replaced,
         }
+    }
+
+    /// Its next rows.
+    #[inline]
+    pub(super) fn run(&mut self, rows: usize) -> RowRun<'_> {
+        RowRun {
+            recording: self.info.recording,
+            stream: self.info.stream,
+            chunk: self.batch.chunk,
+            has_clock: self.info.has_clock,
+            entries: self.batch.entries.slice(self.next..self.next + rows),
+            taken: 0,
+            first: self.next,
+            text: self.batch.text.as_bytes(),
+            text_begin: self.text_begin,
+            buffers: &self.batch.rows,
+            classes: &mut self.classes,
+        }
+    }
+
+    /// Passes over rows that were handed over.
+    #[inline]
+    pub(super) fn pass(&mut self, rows: usize) {
+        let last = self.batch.entries.get(self.next + rows - 1);
+        self.text_begin = last.map_or(self.text_begin, |entry| entry.text_end);
+        self.next += rows;
     }
 
     /// How many of the waiting messages come before the next entry: all but the chunk's

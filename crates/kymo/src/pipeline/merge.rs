@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::sync::Arc;
 
-use kymo_model::batch::SourceRun;
+use kymo_model::batch::{MergedRows, SourceRun};
 use kymo_model::{EventBlock, Narrowed, Recording, RowPlace};
 use kymo_text::Line;
 use kymo_time::Timestamp;
@@ -15,7 +15,7 @@ use super::head::{Head, Key};
 use super::job::{Jobs, StopOnDrop, WorkerState};
 use super::source::SourceInfo;
 use super::window::{MergeWindow, renew_keys};
-use super::{Options, Output, RowRun, Select, Summary};
+use super::{Options, Output, Select, Summary};
 use crate::AnyRecording;
 use crate::show::{Message, MessageKind, Renderer, Sink};
 
@@ -336,25 +336,9 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
 
     /// Hands over the next rows of a source. `false` ends the run.
     fn hand_over_rows(&mut self, head: &mut Head<'r>, count: usize) -> io::Result<bool> {
-        let entries = &head.batch.entries;
-        let run = RowRun {
-            recording: head.info.recording,
-            stream: head.info.stream,
-            chunk: head.batch.chunk,
-            has_clock: head.info.has_clock,
-            entries: entries.slice(head.next..head.next + count),
-            taken: 0,
-            first: head.next,
-            text: head.batch.text.as_bytes(),
-            text_begin: head.text_begin,
-            buffers: &head.batch.rows,
-            classes: &mut head.classes,
-        };
         let (out, warnings) = (&mut self.text, &mut self.warnings);
-        let going = self.sink.rows(run, self.recordings, out, warnings);
-        let last = entries.get(head.next + count - 1);
-        head.text_begin = last.map_or(head.text_begin, |entry| entry.text_end);
-        head.next += count;
+        let going = (self.sink).rows(head.run(count), self.recordings, out, warnings);
+        head.pass(count);
         self.summary.events += count as u64;
         if self.text.len() >= OUTPUT_PART || !self.warnings.is_empty() {
             self.flush()?;
@@ -428,6 +412,8 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
                 heads[part.source].next += part.rows;
             }
             going = going && limit != Some(self.summary.events);
+        } else if let Some(goes_on) = self.hand_over_mixed(heads, merged) {
+            going = goes_on;
         } else {
             for run in merged.runs() {
                 going = self.hand_over_rows(&mut heads[run.source], run.rows)?;
@@ -437,6 +423,24 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
             }
         }
         Ok((going, renew_keys(heap, heads)))
+    }
+
+    /// Hands over rows of several sources at once, if the sink takes them so. `false` ends the run.
+    fn hand_over_mixed(&mut self, heads: &mut [Head<'r>], merged: MergedRows<'_>) -> Option<bool> {
+        let place = |source| merged.parts.iter().position(|part| part.source == source);
+        let runs = heads.iter_mut().enumerate().filter_map(|(source, head)| {
+            let place = place(source)?;
+            Some((place, head.run(merged.parts[place].rows)))
+        });
+        let mut runs: Vec<_> = runs.collect();
+        runs.sort_unstable_by_key(|(place, _)| *place);
+        let mut runs: Vec<_> = runs.into_iter().map(|(_, run)| run).collect();
+        let going = (self.sink).mixed_rows(&mut runs, merged.order, self.recordings)?;
+        for part in merged.parts {
+            heads[part.source].pass(part.rows);
+        }
+        self.summary.events += merged.order.len() as u64;
+        Some(going && self.options.limit != Some(self.summary.events))
     }
 
     /// Hands over the text of all events of a batch that are left, as it is. `false` ends the run.

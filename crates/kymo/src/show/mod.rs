@@ -240,6 +240,17 @@ pub trait Sink {
         true
     }
 
+    /// Rows of several streams in their final order, which are positions among the rows of all runs; `None`, with nothing
+    /// done, if they are to come [run by run](Self::rows). `false` ends the run.
+    fn mixed_rows(
+        &mut self,
+        _runs: &mut [RowRun<'_>],
+        _order: &[u16],
+        _of: &[AnyRecording],
+    ) -> Option<bool> {
+        None
+    }
+
     /// What reports losses; without it nothing does.
     fn loss_reporter(&mut self) -> Option<&mut LossReporter> {
         None

@@ -72,6 +72,13 @@ impl TrackTable {
         }
     }
 
+    /// The own track of a number in a recording, if nothing else distinguishes it and it was met before.
+    #[inline]
+    pub(crate) fn small(&self, recording: usize, number: u64) -> Option<u32> {
+        let known = self.small[recording].get(usize::try_from(number).ok()?);
+        known.copied().filter(|&track| track != OTHERS)
+    }
+
     /// The track of a series.
     pub(crate) fn series(&mut self, track: u32, class: u32, at: u32, element: Option<u32>) -> u32 {
         let key = TrackKey::Series(track, class, at, element);
@@ -108,13 +115,6 @@ pub(crate) struct StreamTracks<'t> {
 }
 
 impl StreamTracks<'_> {
-    /// The own track of a number, if nothing else distinguishes it and it was met before.
-    #[inline]
-    pub(crate) fn small(&self, number: u64) -> Option<u32> {
-        let known = self.small.get(usize::try_from(number).ok()?);
-        known.copied().filter(|&track| track != OTHERS)
-    }
-
     /// The track of a row.
     #[inline]
     pub(crate) fn number(&mut self, source: &TrackSource, values: Values<'_>) -> u32 {

@@ -6,7 +6,7 @@ use kymo_model::batch::ColumnData;
 
 use super::sequencer::Sequencer;
 use super::{Analysis, BEGINS, ClassExtra, ENDS, Role, SEEN, cut};
-use crate::pipeline::{NO_TIME, RowRun, Values};
+use crate::pipeline::{ClassRows, NO_TIME, RowRun, Values};
 use crate::tracks::{ClassTracks, Edge, FieldColumns, RowKey, TrackSource};
 
 /// Shorter runs are not worth a look at their columns.
@@ -118,77 +118,170 @@ impl<'c> PlainClass<'c> {
     }
 }
 
-impl<A: Analysis> Sequencer<'_, A> {
-    /// Hands over the rows of a run. `false`, with nothing done, if more has to be known of them.
-    pub(super) fn plain_rows(&mut self, run: &mut RowRun<'_>) -> bool {
-        if run.entries.len() < LEAST_ROWS || self.running.is_some() || !self.analysis.takes_plain()
-        {
-            return false;
-        }
-        let (recording, stream) = (run.recording, run.stream);
-        let extras = &self.extras[recording];
-        let mut classes: Vec<Option<PlainClass<'_>>> = Vec::with_capacity(extras.len());
-        let known = self.plan.classes(recording).iter().zip(extras);
-        for (class, (meaning, extra)) in known.enumerate() {
-            let plain = match (meaning, extra) {
+/// Rows of a stream of which nothing else has to be known.
+struct PlainRun<'c> {
+    recording: usize,
+    stream: usize,
+    times: &'c [i64],
+    classes_of: &'c [u32],
+    /// The rows of each event class that has any.
+    classes: Vec<Option<PlainClass<'c>>>,
+    /// The track of the stream, once it has a number.
+    track: Option<u32>,
+    /// The position of the next row, where rows of several runs take turns.
+    next: usize,
+}
+
+impl<'c> PlainRun<'c> {
+    /// `None` if more has to be known of its rows.
+    fn new(
+        classes: &'c [Option<ClassTracks>],
+        extras: &[Option<ClassExtra>],
+        run: &RowRun<'c>,
+    ) -> Option<Self> {
+        let mut plain: Vec<Option<PlainClass<'_>>> = Vec::with_capacity(extras.len());
+        for (class, known) in classes.iter().zip(extras).enumerate() {
+            plain.push(match known {
                 (Some(meaning), Some(extra)) => {
                     let columns = run.columns(class);
                     // A class without rows in the batch may be without columns.
-                    let plain = PlainClass::new(meaning, extra, columns, run.classes[class].taken);
-                    if plain.is_none() && !columns.is_empty() {
-                        return false;
+                    let known = PlainClass::new(meaning, extra, columns, run.classes[class].taken);
+                    if known.is_none() && !columns.is_empty() {
+                        return None;
                     }
-                    plain
+                    known
                 }
                 _ => None,
-            };
-            classes.push(plain);
+            });
         }
         let entries = run.entries;
         // A class that is looked at and has rows, but no columns, is none of the simple ones.
-        let is_known = |class: &u32| classes[*class as usize].is_some();
-        if !entries.classes.iter().all(is_known) {
+        let is_known = |class: &u32| plain[*class as usize].is_some();
+        entries.classes.iter().all(is_known).then_some(Self {
+            recording: run.recording,
+            stream: run.stream,
+            times: entries.times,
+            classes_of: entries.classes,
+            classes: plain,
+            track: None,
+            next: 0,
+        })
+    }
+
+    /// How many rows of each class were handed over.
+    fn taken(self) -> impl Iterator<Item = Option<usize>> {
+        let classes = self.classes.into_iter();
+        classes.map(|plain| plain.map(|plain| plain.taken))
+    }
+}
+
+/// Notes which rows of a run were handed over.
+fn note_taken(classes: &mut [ClassRows], taken: impl Iterator<Item = Option<usize>>) {
+    for (rows, taken) in classes.iter_mut().zip(taken) {
+        rows.taken = taken.unwrap_or(rows.taken);
+    }
+}
+
+impl<A: Analysis> Sequencer<'_, A> {
+    /// Hands over the rows of a run. `false`, with nothing done, if more has to be known of them.
+    pub(super) fn plain_rows(&mut self, run: &mut RowRun<'_>) -> bool {
+        if run.entries.len() < LEAST_ROWS {
             return false;
         }
+        let Some(mut plain) = self.plain_run(run) else {
+            return false;
+        };
+        let entries = run.entries;
         self.events += entries.len() as u64;
-        let step = self.resolution;
-        let mut tracks = self.tracks.of_stream(recording, stream);
         for (&time, &class) in entries.times.iter().zip(entries.classes) {
-            let class = class as usize;
-            let Some(plain) = &mut classes[class] else {
-                continue;
-            };
-            let row = plain.taken;
-            plain.taken += 1;
-            if time == NO_TIME {
-                self.untimed += 1;
-                continue;
-            }
-            let values = Values::new(plain.columns, row);
-            let known = plain
-                .tracks
-                .and_then(|numbers| tracks.small(numbers.get(row)));
-            let track = match known {
-                Some(track) => track,
-                None => tracks.number(plain.source, values),
-            };
-            let fields = plain.key;
-            self.analysis.plain(&PlainEvent {
-                recording,
-                class,
-                role: plain.role,
-                time: cut(time, step),
-                track,
-                number: plain.numbers.map(|numbers| numbers.get(row)),
-                key: RowKey { values, fields },
-            });
+            self.plain_row(&mut plain, time, class);
         }
-        for (rows, plain) in run.classes.iter_mut().zip(&classes) {
-            if let Some(plain) = plain {
-                rows.taken = plain.taken;
+        note_taken(run.classes, plain.taken());
+        true
+    }
+
+    /// Hands over the rows of several runs, in an order of positions among all of them. `false`, with nothing done, if more
+    /// has to be known of them.
+    pub(super) fn plain_mixed_rows(&mut self, runs: &mut [RowRun<'_>], order: &[u16]) -> bool {
+        if order.len() < LEAST_ROWS * runs.len() {
+            return false;
+        }
+        let plain: Option<Vec<_>> = runs.iter().map(|run| self.plain_run(run)).collect();
+        let Some(mut plain) = plain else {
+            return false;
+        };
+        let mut end = 0;
+        let ends = runs.iter().map(|run| {
+            end += run.entries.len();
+            end
+        });
+        let ends: Vec<usize> = ends.collect();
+        for &position in order {
+            let position = usize::from(position);
+            // There are few of them.
+            let run = ends.iter().position(|&end| position < end);
+            if let Some(run) = run {
+                let plain = &mut plain[run];
+                let (time, class) = (plain.times[plain.next], plain.classes_of[plain.next]);
+                plain.next += 1;
+                self.plain_row(plain, time, class);
             }
+        }
+        self.events += order.len() as u64;
+        for (run, plain) in runs.iter_mut().zip(plain) {
+            note_taken(run.classes, plain.taken());
         }
         true
+    }
+
+    /// The rows of a run, if nothing else has to be known of them.
+    fn plain_run<'c>(&self, run: &RowRun<'c>) -> Option<PlainRun<'c>>
+    where
+        Self: 'c,
+    {
+        if self.running.is_some() || !self.analysis.takes_plain() {
+            return None;
+        }
+        let classes = self.plan.classes(run.recording);
+        PlainRun::new(classes, &self.extras[run.recording], run)
+    }
+
+    /// Hands over the next row, which is of this time and class.
+    #[inline]
+    fn plain_row(&mut self, run: &mut PlainRun<'_>, time: i64, class: u32) {
+        let class = class as usize;
+        let Some(plain) = &mut run.classes[class] else {
+            return;
+        };
+        let row = plain.taken;
+        plain.taken += 1;
+        if time == NO_TIME {
+            self.untimed += 1;
+            return;
+        }
+        let values = Values::new(plain.columns, row);
+        let (recording, stream) = (run.recording, run.stream);
+        let known = match plain.tracks {
+            Some(numbers) => self.tracks.small(recording, numbers.get(row)),
+            None => run.track,
+        };
+        let track = known.unwrap_or_else(|| {
+            let mut tracks = self.tracks.of_stream(recording, stream);
+            tracks.number(plain.source, values)
+        });
+        if plain.tracks.is_none() {
+            run.track = Some(track);
+        }
+        let fields = plain.key;
+        self.analysis.plain(&PlainEvent {
+            recording,
+            class,
+            role: plain.role,
+            time: cut(time, self.resolution),
+            track,
+            number: plain.numbers.map(|numbers| numbers.get(row)),
+            key: RowKey { values, fields },
+        });
     }
 }
 
@@ -224,7 +317,7 @@ mod tests {
                 time += gap;
                 // Tracks beyond those that are found in an array.
                 let track = if far && track == 3 { 1 << 20 } else { track };
-                log.push(Entry { time, track, code, datum });
+                log.push(Entry { time, track, code, datum }).unwrap();
             }
             let mut bytes = Vec::new();
             log.write(&mut bytes).unwrap();

@@ -110,6 +110,16 @@ impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
         }
     }
 
+    fn mixed_rows(
+        &mut self,
+        runs: &mut [RowRun<'_>],
+        order: &[u16],
+        recordings: &[AnyRecording],
+    ) -> Option<bool> {
+        let is_done = self.plain_mixed_rows(runs, order);
+        is_done.then(|| self.analysis.after(self.tracks, recordings))
+    }
+
     fn rows(
         &mut self,
         mut run: RowRun<'_>,

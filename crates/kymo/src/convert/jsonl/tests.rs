@@ -63,7 +63,7 @@ fn files_come_back() {
         let back = read(&there).unwrap();
         let log = Log::new(&path, file.clone().into(), &Options::default()).unwrap();
         if log.faults().is_empty() {
-            assert!(back == file, "{}", path.display());
+            assert!(*back == *file, "{}", path.display());
             whole += 1;
         }
         // What is there of a damaged one is kept, too.
@@ -170,6 +170,6 @@ proptest! {
         file.extend([0; 54]);
         file.extend([word(shuffled.len()), word(1_000_000)].concat());
         shuffled.iter().for_each(|entry| file.extend(entry.to_bytes(order)));
-        prop_assert!(read(&lines(&file)).unwrap() == file);
+        prop_assert!(*read(&lines(&file)).unwrap() == *file);
     }
 }
