@@ -46,7 +46,7 @@ async function poll() {
         const begins = !hasBegun && info.recordings.count > 0;
         const had = scene.tracks.some((track) => track.rows);
         const end = scene.end;
-        takeScene(info);
+        takeScene(info, begins);
         if (hasBegun && scene.epoch !== (info.epoch ?? 0)) {
           // Of those between that were missed, it is not known what they changed.
           const isNext = info.epoch === scene.epoch + 1 && info.changed !== null;
