@@ -11,6 +11,7 @@ use kymo_model::Recording;
 use serde_json::{Value, json};
 
 use crate::events::Cursor;
+use crate::export::base64;
 use crate::flows::Flows;
 use crate::jobs::{Job, Jobs};
 use crate::keep::Keep;
@@ -28,6 +29,11 @@ const MOST_TRACKS: usize = 4096;
 
 /// Tiles of one request at most.
 const MOST_TILES: u64 = 16;
+
+/// The width of the picture that a page draws first, in pixels, and the tracks that it has tiles of then: about as many
+/// as are in sight.
+const FIRST_WIDTH: i128 = 1600;
+const FIRST_TRACKS: usize = 40;
 
 /// Rows of a page at most, and events that are drawn one by one.
 const MOST_LINES: u64 = 1000;
@@ -131,7 +137,30 @@ impl Api {
     /// read.
     pub(crate) fn first(&self) -> Value {
         let keep = self.keep.answer(&json!({})).ok();
-        json!({"scene": self.scene(&Value::Null), "keep": keep})
+        json!({"scene": self.scene(&Value::Null), "keep": keep, "tiles": self.first_tiles()})
+    }
+
+    /// The tiles of the first tracks, as a page asks for them that shows all of the time: with the request that they
+    /// answer. A page of another width draws them until it has its own.
+    fn first_tiles(&self) -> Option<Value> {
+        let (begin, end) = self.scene.range()?;
+        // As `fitAll` and `tileRange` of the page have it.
+        let (begin, end) = (i128::from(begin), i128::from(end));
+        let room = ((end - begin) / 50).max(500);
+        let span = end - begin + 2 * room;
+        let shift = (span / FIRST_WIDTH).max(1).ilog2().min(53);
+        let tile = |time: i128| time.div_euclid(i128::from(TILE) << shift);
+        let first = tile(begin - room - (1 << shift));
+        let count = tile(end + room) - first + 1;
+        let shown = self.scene.state();
+        let tracks = shown.shown.iter().map(|track| track.number);
+        let tracks: Vec<u32> = tracks.take(FIRST_TRACKS).collect();
+        drop(shown);
+        let count = count.min(MOST_TILES.into()) as u64;
+        let request =
+            json!({"shift": shift, "first": first.to_string(), "count": count, "tracks": tracks});
+        let tiles = self.tiles(&request).ok()?;
+        Some(json!({"request": request, "tiles": base64(&tiles)}))
     }
 
     /// The snapshots and notes.

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use crate::bundle::{self, bundle};
-
 /// A file of the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Asset {
@@ -76,21 +74,19 @@ pub fn content_type(name: &str) -> &'static str {
 }
 
 /// The page itself.
-const INDEX: &str = "index.html";
+pub(crate) const INDEX: &str = "index.html";
 
 /// Whether a path leads to the page itself.
 pub(crate) fn is_index(path: &str) -> bool {
     path.is_empty() || path == INDEX
 }
 
-/// A file of the page, from a directory if one is given; only names of [`ASSETS`] are looked up there. Of those built in,
-/// `main.js` holds all modules.
+/// A file of the page, from a directory if one is given; only names of [`ASSETS`] are looked up there.
 pub fn find(path: &str, directory: Option<&Path>) -> Option<(&'static str, Cow<'static, [u8]>)> {
     let path = if is_index(path) { INDEX } else { path };
     let asset = ASSETS.iter().find(|asset| asset.name == path)?;
     let bytes = match directory {
         Some(directory) => Cow::Owned(std::fs::read(directory.join(asset.name)).ok()?),
-        None if asset.name == bundle::FIRST => Cow::Borrowed(bundle().as_bytes()),
         None => Cow::Borrowed(asset.bytes),
     };
     Some((asset.name, bytes))

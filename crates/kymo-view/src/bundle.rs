@@ -1,20 +1,56 @@
-//! The modules of the page as one script.
+//! The page with all of its files in it.
 //!
 //! A browser fetches modules level by level, as each names others: dozens of requests before the first line runs. Here
-//! all of them are one file, in the order in which a browser would run them. Their names at the top level are distinct,
+//! all of them are one script, in the order in which a browser would run them. Their names at the top level are distinct,
 //! which a test of this module checks, so that the lines of imports and the word `export` are all there is to remove.
-//! A page of a file may not import other files at all: exported pages hold the same script.
+//! The script and the style are in the page itself: it is drawn without another request, and a page of a file may not
+//! import other files at all.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use crate::assets::ASSETS;
+use serde_json::Value;
+
+use crate::assets::{self, ASSETS};
+use crate::export::base64;
 
 /// The module with which the page begins.
-pub(crate) const FIRST: &str = "main.js";
+const FIRST: &str = "main.js";
+
+/// What the page names that comes with it here.
+const ICON: &str = "<link rel=\"icon\" href=\"icon.svg\">";
+const STYLE: &str = "<link rel=\"stylesheet\" href=\"view.css\">";
+const SCRIPT: &str = "<script type=\"module\" src=\"main.js\"></script>";
+
+/// The page with its icon, its style and its script in it. Its policy allows the latter two by their nonce.
+pub(crate) fn page(nonce: &str) -> String {
+    let icon = base64(text("icon.svg").as_bytes());
+    let icon = format!("<link rel=\"icon\" href=\"data:image/svg+xml;base64,{icon}\">");
+    let style = format!("<style nonce=\"{nonce}\">\n{}</style>", text("view.css"));
+    let script = format!(
+        "<script type=\"module\" nonce=\"{nonce}\">\n{}</script>",
+        bundle()
+    );
+    let mut page = text(assets::INDEX).to_string();
+    for (place, by) in [(ICON, icon), (STYLE, style), (SCRIPT, script)] {
+        page = page.replacen(place, &by, 1);
+    }
+    page
+}
+
+/// What of a page comes before and behind the data that it reads.
+pub(crate) fn around_data(page: &str) -> (&str, &str) {
+    page.split_at(page.rfind("</body>").unwrap_or(page.len()))
+}
+
+/// Data for a page, as an element with an ID: nothing in the data ends the element.
+pub(crate) fn data_element(id: &str, data: &Value) -> String {
+    let json = data.to_string().replace('<', "\\u003c");
+    format!("<script type=\"application/json\" id=\"{id}\">{json}</script>\n")
+}
 
 /// All modules of the page as one.
-pub(crate) fn bundle() -> &'static str {
+fn bundle() -> &'static str {
     static BUNDLE: OnceLock<String> = OnceLock::new();
     BUNDLE.get_or_init(|| {
         let mut script = String::new();
@@ -23,7 +59,7 @@ pub(crate) fn bundle() -> &'static str {
     })
 }
 
-/// The text of a module.
+/// The text of a file.
 fn text(name: &str) -> &'static str {
     let asset = ASSETS.iter().find(|asset| asset.name == name);
     let bytes = asset.map_or(&[][..], |asset| asset.bytes);

@@ -11,7 +11,6 @@ use kymo_model::{EntryKind, Recording, SliceRole};
 use serde_json::{Value, json};
 
 use crate::api::{Api, line};
-use crate::assets;
 use crate::bundle;
 use crate::events::label;
 use crate::flows::Flows;
@@ -284,56 +283,24 @@ fn is_exact(bins: &TrackBins) -> bool {
     bins.bins.iter().all(|(_, bin)| bin.count == 1)
 }
 
-/// The page with its files and data.
+/// The page with its data.
 fn page(data: &Value, nonce: &str) -> String {
-    let text = |name: &str| {
-        let found = assets::find(name, None);
-        found.map_or_else(String::new, |(_, bytes)| {
-            String::from_utf8_lossy(&bytes).into_owned()
-        })
-    };
-    let json = script_json(data);
     let policy = format!(
         "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data: blob:; base-uri 'none'; \
          form-action 'none'"
     );
-    let script = format!(
-        "<script type=\"application/json\" id=\"embedded\">{json}</script>\n\
-         <script type=\"module\" nonce=\"{nonce}\">\n{}</script>",
-        text(bundle::FIRST),
-    );
-    let style = format!("<style nonce=\"{nonce}\">\n{}</style>", text("view.css"));
-    let icon = format!(
-        "<link rel=\"icon\" href=\"data:image/svg+xml;base64,{}\">",
-        base64(text("icon.svg").as_bytes())
-    );
-    let charset = "<meta charset=\"utf-8\">";
     let meta =
-        format!("{charset}\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
-    let mut page = text("index.html");
-    for (place, by) in [
-        (charset, meta),
-        (ICON, icon),
-        (STYLE, style),
-        (SCRIPT, script),
-    ] {
-        page = page.replacen(place, &by, 1);
-    }
-    page
+        format!("{CHARSET}\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
+    let page = bundle::page(nonce).replacen(CHARSET, &meta, 1);
+    let (begin, end) = bundle::around_data(&page);
+    [begin, &bundle::data_element("embedded", data), end].concat()
 }
 
-/// JSON as the content of an element `script`: nothing in it ends the element.
-pub(crate) fn script_json(data: &Value) -> String {
-    data.to_string().replace('<', "\\u003c")
-}
-
-/// What the page names that comes with it here.
-const ICON: &str = "<link rel=\"icon\" href=\"icon.svg\">";
-const STYLE: &str = "<link rel=\"stylesheet\" href=\"view.css\">";
-const SCRIPT: &str = "<script type=\"module\" src=\"main.js\"></script>";
+/// Where the policy of a page begins.
+const CHARSET: &str = "<meta charset=\"utf-8\">";
 
 /// Bytes as text (RFC 4648).
-fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
@@ -371,11 +338,7 @@ mod tests {
 
     #[test]
     fn a_page_stands_alone() {
-        let index =
-            String::from_utf8_lossy(assets::find("", None).unwrap().1.as_ref()).into_owned();
-        for place in [ICON, STYLE, SCRIPT, "<meta charset=\"utf-8\">"] {
-            assert_eq!(index.matches(place).count(), 1, "{place}");
-        }
+        assert_eq!(bundle::page("N").matches(CHARSET).count(), 1);
         let page = page(&json!({"name": "</script><img src=x>"}), "N");
         assert!(!page.contains("<img"));
         // A name of elements, which is not fetched.

@@ -10,16 +10,27 @@ use crate::request::{Head, Method};
 
 /// The headers of every answer.
 pub const HEADERS: &[(&str, &str)] = &[
-    (
-        "Content-Security-Policy",
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; \
-         base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
-    ),
+    (POLICY, FILES),
     ("X-Content-Type-Options", "nosniff"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Referrer-Policy", "no-referrer"),
 ];
+
+/// The header with the policy.
+pub(crate) const POLICY: &str = "Content-Security-Policy";
+
+/// The policy of files.
+const FILES: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+
+/// The policy of a page that has its script and its style in it: these two with a nonce, and no others.
+pub(crate) fn policy_with(nonce: &str) -> String {
+    FILES.replace(
+        "-src 'self'; style-src 'self';",
+        &format!("-src 'nonce-{nonce}'; style-src 'nonce-{nonce}';"),
+    )
+}
 
 /// Decides which requests are answered.
 #[derive(Clone, Debug)]

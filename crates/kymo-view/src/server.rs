@@ -15,8 +15,9 @@ use kymo_io::net::response_head;
 
 use crate::api::Api;
 use crate::assets;
-use crate::export::script_json;
-use crate::guard::{Guard, HEADERS};
+use crate::bundle;
+use crate::export::base64;
+use crate::guard::{Guard, HEADERS, POLICY, policy_with};
 use crate::live::{Current, Reopen};
 use crate::request::{BadRequest, Head, MOST_HEAD, Method, parse};
 use connections::{Connections, Place};
@@ -360,6 +361,8 @@ pub(crate) struct Answer {
     status: u16,
     content_type: &'static str,
     etag: Option<String>,
+    /// Of a page that has its script and its style in it.
+    nonce: Option<String>,
     body: Cow<'static, [u8]>,
 }
 
@@ -370,6 +373,7 @@ impl Answer {
             status,
             content_type: "text/plain; charset=utf-8",
             etag: None,
+            nonce: None,
             body: Cow::Borrowed(b""),
         }
     }
@@ -411,6 +415,11 @@ impl Answer {
     /// The head, with the length of the body if it is known: else the connection ends with it.
     fn head(&self, length: Option<usize>, keep_alive: bool) -> String {
         let mut headers = HEADERS.to_vec();
+        let policy = self.nonce.as_deref().map(policy_with);
+        if let Some(policy) = &policy {
+            headers.retain(|(name, _)| *name != POLICY);
+            headers.push((POLICY, policy));
+        }
         headers.push(("Content-Type", self.content_type));
         match &self.etag {
             Some(etag) => headers.extend([("ETag", etag.as_str()), ("Cache-Control", "no-cache")]),
@@ -457,22 +466,28 @@ fn answer(shared: &Shared, head: &Head, body: &[u8]) -> Answer {
     }
 }
 
-/// Sends the page, and what it shows first as soon as that is known. Modules run when all of it is there; they are
-/// fetched and compiled before.
+/// Sends the page, and what it shows first as soon as that is known. Its script runs when all of it is there; it is
+/// compiled before.
 fn send_page(shared: &Shared, stream: &mut impl Write) -> io::Result<()> {
-    let Some((name, bytes)) = assets::find("", shared.assets.as_deref()) else {
-        return Answer::status(404).write(stream, false);
+    // Files of a directory are sent one by one, as those built in are where the system has no random numbers.
+    let nonce = shared.assets.is_none().then(kymo_io::random::<16>);
+    let nonce = nonce.and_then(Result::ok).map(|nonce| base64(&nonce));
+    let page = match &nonce {
+        Some(nonce) => bundle::page(nonce),
+        None => match assets::find(assets::INDEX, shared.assets.as_deref()) {
+            Some((_, bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+            None => return Answer::status(404).write(stream, false),
+        },
     };
     let answer = Answer {
-        content_type: assets::content_type(name),
+        content_type: assets::content_type(assets::INDEX),
+        nonce,
         ..Answer::status(200)
     };
-    let page = String::from_utf8_lossy(&bytes);
-    let (begin, end) = page.split_at(page.rfind("</body>").unwrap_or(page.len()));
+    let (begin, end) = bundle::around_data(&page);
     stream.write_all((answer.head(None, false) + begin).as_bytes())?;
-    let first = script_json(&shared.current().get().first());
-    let rest = format!("<script type=\"application/json\" id=\"first\">{first}</script>\n{end}");
-    stream.write_all(rest.as_bytes())
+    let first = bundle::data_element("first", &shared.current().get().first());
+    stream.write_all((first + end).as_bytes())
 }
 
 /// A file of the page.
@@ -487,6 +502,7 @@ fn asset(shared: &Shared, head: &Head, path: &str) -> Answer {
         content_type: assets::content_type(name),
         etag: Some(etag),
         body: if is_known { Cow::Borrowed(b"") } else { bytes },
+        nonce: None,
     }
 }
 

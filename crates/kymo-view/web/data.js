@@ -3,7 +3,7 @@
 import { sleep } from "./busy.js";
 import { source } from "./source.js";
 import { changed, scene } from "./state.js";
-import { TILE, VALUES, noBins } from "./wire.js";
+import { TILE, VALUES, decodeText, noBins } from "./wire.js";
 
 /** Tiles of tracks that are kept. */
 const MOST_TILES = 12000;
@@ -71,6 +71,9 @@ export function keepTiles(sent, job, asked, first, count) {
     keptTiles = 0;
   }
 }
+
+/** Keeps the tiles that the page has brought along. @param {{request: {first: string, count: number, tracks: number[]}, tiles: string}} sent */
+export const keepFirstTiles = ({ request, tiles }) => keepTiles(decodeText(tiles), 0, request.tracks, Number(request.first), request.count);
 
 /** @type {Map<string, {busy: boolean, next: (() => Promise<void>)|null}>} */
 const lines = new Map();

