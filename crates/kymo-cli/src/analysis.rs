@@ -8,8 +8,8 @@ use kymo::analysis::{
     Options, Profile, ProfileQuery, StackTree, States, StatesQuery, Track, TrackStats,
     TransitionStates, TransitionsQuery, ValuesQuery, Whole,
 };
-use kymo::filter::{FieldNames, Filter};
-use kymo::pipeline::{Watched, Window};
+use kymo::filter::FieldNames;
+use kymo::pipeline::{Select, Watched, Window};
 use kymo_draw::{FlameOptions, Frame, flame_svg, folded};
 
 use crate::args;
@@ -419,14 +419,11 @@ pub(crate) fn by_track(args: &args::Stats, terminal: &Terminal) -> Result<Outcom
     )
 }
 
-/// The events that are wanted.
-type Selected<'f> = &'f Watched<'f, &'f Filter>;
-
 /// Opens recordings and makes an analysis of the events that are wanted.
 fn analyse<T>(
     args: &Analysis,
     terminal: &Terminal,
-    run: impl FnOnce(&[AnyRecording], &Selected<'_>, &Options) -> Result<T, Error>,
+    run: impl FnOnce(&[AnyRecording], &dyn Select, &Options) -> Result<T, Error>,
 ) -> Result<(Inputs, T), Failure> {
     analyse_with(args, args.symbols.is_given(), terminal, run)
 }
@@ -436,7 +433,7 @@ fn analyse_with<T>(
     args: &Analysis,
     symbols: bool,
     terminal: &Terminal,
-    run: impl FnOnce(&[AnyRecording], &Selected<'_>, &Options) -> Result<T, Error>,
+    run: impl FnOnce(&[AnyRecording], &dyn Select, &Options) -> Result<T, Error>,
 ) -> Result<(Inputs, T), Failure> {
     let mut inputs = inputs(&args.input, args.work.strict, terminal)?;
     if symbols {
@@ -569,16 +566,15 @@ pub(crate) fn selected<T>(
     inputs: &Inputs,
     selection: &args::Selection,
     terminal: &Terminal,
-    run: impl FnOnce(&Selected<'_>) -> Result<T, Error>,
+    run: impl FnOnce(&dyn Select) -> Result<T, Error>,
 ) -> Result<T, Failure> {
     let wanted = Wanted::new(selection, inputs.gmt);
     let filter = wanted.filter(&inputs.recordings, terminal)?;
     wanted.warn(inputs, &filter, terminal);
     terminal.begin_progress(total_bytes(&inputs.recordings));
     let progress = |bytes| terminal.advance(bytes);
-    let select = &&filter;
-    let select = Watched::new(&inputs.recordings, select, &progress, None);
-    let result = run(&&select);
+    let select = Watched::new(&inputs.recordings, &filter, &progress, None);
+    let result = run(&select);
     terminal.end_progress();
     result.map_err(|error| failed(error, terminal))
 }

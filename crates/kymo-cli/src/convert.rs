@@ -241,7 +241,7 @@ impl<'a> Job<'a> {
             strict: args.work.strict,
         };
         let recordings = &inputs.recordings;
-        let summary = pipeline::run(recordings, &&select, &options, sink, &mut output)?;
+        let summary = pipeline::run(recordings, &select, &options, sink, &mut output)?;
         terminal.end_progress();
         match args.work.strict && summary.faults > 0 {
             true => Err(Stop::Damage),

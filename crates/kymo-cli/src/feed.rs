@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use kymo::AnyRecording;
 use kymo::analysis::{Error, Feed, Taker, Whole};
-use kymo::filter::Filter;
-use kymo::pipeline::{ReadPlaces, Until, Watched};
+use kymo::pipeline::{ReadPlaces, Until};
 use kymo::timeline::Timeline;
 use kymo_model::{Change, Recording};
 use kymo_time::Timestamp;
@@ -25,19 +24,16 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// So long events and fields are waited for before a warning says that they are missing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The events that are wanted of recordings that are whole.
-type Selected<'f> = &'f Watched<'f, &'f Filter>;
-
 /// Recordings for an analysis.
 pub(crate) enum AnalysisFeed<'a> {
     /// They are whole.
-    Whole(Whole<'a, Selected<'a>>),
+    Whole(Whole<'a>),
     /// They grow.
     Growing(Box<GrowingFeed<'a>>),
 }
 
 impl Feed for AnalysisFeed<'_> {
-    fn each(&mut self, taker: &mut impl Taker) -> Result<(), Error> {
+    fn each(&mut self, taker: &mut dyn Taker) -> Result<(), Error> {
         match self {
             Self::Whole(whole) => whole.each(taker),
             Self::Growing(growing) => growing.each(taker),
@@ -114,7 +110,7 @@ impl<'a> GrowingFeed<'a> {
 }
 
 impl Feed for GrowingFeed<'_> {
-    fn each(&mut self, taker: &mut impl Taker) -> Result<(), Error> {
+    fn each(&mut self, taker: &mut dyn Taker) -> Result<(), Error> {
         let mut read = ReadPlaces::default();
         let mut before = Timestamp::MIN;
         let mut known = Timestamp::MIN;
@@ -141,9 +137,8 @@ impl Feed for GrowingFeed<'_> {
             if (is_late || self.source.is_files()) && !std::mem::replace(&mut has_looked, true) {
                 warn_of_unknown_events(self.wanted, recordings, self.terminal);
             }
-            let select = &&filter;
             let source = &self.source;
-            let until = Until::new(recordings, select, &read, before, |recording| {
+            let until = Until::new(recordings, &filter, &read, before, |recording| {
                 source.is_bound(recording)
             });
             let reached = match before {
@@ -154,7 +149,7 @@ impl Feed for GrowingFeed<'_> {
                 continue;
             }
             let part = (!arrived.is_over).then_some(reached);
-            match taker.take(recordings, &&until, part) {
+            match taker.take(recordings, &until, part) {
                 Ok(goes_on) => {
                     until.finish(&mut read);
                     known = reached;

@@ -196,13 +196,12 @@ pub(crate) fn run_live<A: Sink>(
             filter => filter?,
         };
         before = arrived.before;
-        let select = &&filter;
-        let until = Until::new(recordings, select, &read, before, |recording| {
+        let until = Until::new(recordings, &filter, &read, before, |recording| {
             growing.is_live(recording)
         });
         if !until.is_empty() {
             let options = options(args, left);
-            let summary = pipeline::run(recordings, &&until, &options, sink, &mut output)?;
+            let summary = pipeline::run(recordings, &until, &options, sink, &mut output)?;
             io::stdout().flush()?;
             left = left.map(|left| left.saturating_sub(summary.events));
             is_lost |= !summary.discarded.is_empty();

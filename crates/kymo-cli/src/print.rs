@@ -207,18 +207,16 @@ fn show_in<A: Sink>(
         let mut context = Context::new(sink, &filter, before, after, separator);
         terminal.begin_progress(total_bytes(recordings));
         let progress = |bytes| terminal.advance(bytes);
-        let select = &&around;
-        let select = Watched::new(recordings, select, &progress, None);
-        let summary = pipeline::run(recordings, &&select, &options, &mut context, &mut output)?;
+        let select = Watched::new(recordings, &around, &progress, None);
+        let summary = pipeline::run(recordings, &select, &options, &mut context, &mut output)?;
         return ended(args, terminal, &summary, outcome, none);
     }
     let summary = match args.last {
         Some(last) => {
-            let select = &&filter;
-            let mut tail = Tail::new(recordings, select, sink.is_by_stream());
+            let mut tail = Tail::new(recordings, &filter, sink.is_by_stream());
             let (_, from) = tail.rewind(last);
             let span = Span {
-                select,
+                select: &filter,
                 from: Some(&from),
                 to: None,
             };
@@ -227,9 +225,8 @@ fn show_in<A: Sink>(
         None => {
             terminal.begin_progress(total_bytes(recordings));
             let progress = |bytes| terminal.advance(bytes);
-            let select = &&filter;
-            let select = Watched::new(recordings, select, &progress, None);
-            pipeline::run(recordings, &&select, &options, &mut sink, &mut output)?
+            let select = Watched::new(recordings, &filter, &progress, None);
+            pipeline::run(recordings, &select, &options, &mut sink, &mut output)?
         }
     };
     ended(args, terminal, &summary, outcome, none)

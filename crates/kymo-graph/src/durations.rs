@@ -36,9 +36,9 @@ impl Columns {
 }
 
 /// A heat map of the latencies of all recordings, each where it starts, with their distribution.
-pub(crate) fn panel<S: Select>(
+pub(crate) fn panel(
     timeline: &Timeline,
-    select: &S,
+    select: &dyn Select,
     query: &LatencyQuery,
     options: &Options,
     length: Length,

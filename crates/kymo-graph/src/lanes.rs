@@ -69,9 +69,9 @@ impl Reader {
 
 /// A chart of the states of all recordings: a lane for each value that keeps states apart, in the colours of the
 /// tracks, or else a lane for each track.
-pub(crate) fn panel<S: Select>(
+pub(crate) fn panel(
     timeline: &Timeline,
-    select: &S,
+    select: &dyn Select,
     query: &StatesQuery,
     options: &Options,
     length: Length,

@@ -257,8 +257,7 @@ fn of_events(
     let progress = |bytes| {
         read.fetch_add(bytes, Ordering::Relaxed);
     };
-    let select = &&filter;
-    let watched = || Watched::new(timeline.recordings(), select, &progress, None);
+    let watched = || Watched::new(timeline.recordings(), &filter, &progress, None);
     let mut panels = Vec::new();
     for subject in &choice.subjects {
         let length = choice.length();
@@ -281,13 +280,13 @@ fn of_events(
                     ..choice.clone()
                 };
                 let (panel, coverage) =
-                    durations::panel(timeline, &&watched(), query, &options, cells.length())?;
+                    durations::panel(timeline, &watched(), query, &options, cells.length())?;
                 notices.coverage(&coverage);
                 panels.push(panel);
             }
             Subject::States(query) => {
                 let (panel, coverage) =
-                    lanes::panel(timeline, &&watched(), query, &options, length)?;
+                    lanes::panel(timeline, &watched(), query, &options, length)?;
                 notices.coverage(&coverage);
                 panels.push(panel);
             }

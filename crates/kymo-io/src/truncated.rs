@@ -38,17 +38,17 @@ struct Place {
     /// Zero if the place is free.
     begin: AtomicUsize,
     length: AtomicUsize,
-    /// The first address that was replaced.
+    /// The first address that was replaced, behind all others if none was; set when a mapping is registered.
     gone: AtomicUsize,
     is_truncated: AtomicBool,
 }
 
-/// Of places that were never used, no memory is taken.
+/// All zeros, so that they take no place in the program's file, nor memory until they are used.
 static PLACES: [Place; MOST] = [const {
     Place {
         begin: AtomicUsize::new(0),
         length: AtomicUsize::new(0),
-        gone: AtomicUsize::new(usize::MAX),
+        gone: AtomicUsize::new(0),
         is_truncated: AtomicBool::new(false),
     }
 }; MOST];

@@ -10,7 +10,7 @@ use kymo::analysis::{
     LatencyQuery, Options, PairBy, Sort, StackTree, StatesQuery, Track, TrackBy, Whole,
 };
 use kymo::filter::{FieldNames, Filter, FilterError};
-use kymo::pipeline::{Watched, Window};
+use kymo::pipeline::{Select, Watched, Window};
 use kymo_time::Timestamp;
 use serde_json::{Value, json};
 
@@ -151,9 +151,8 @@ impl AnalysisQuery {
         let progress = |bytes| {
             job.bytes.fetch_add(bytes, Ordering::Relaxed);
         };
-        let select = &&filter;
-        let watched = Watched::new(scene.recordings(), select, &progress, Some(&job.stop));
-        let select = &watched;
+        let watched = Watched::new(scene.recordings(), &filter, &progress, Some(&job.stop));
+        let select: &dyn Select = &watched;
         let options = Options {
             threads: query.threads,
             ..Options::default()
@@ -165,10 +164,7 @@ impl AnalysisQuery {
         match &self.kind {
             Kind::Latency(query, by) => {
                 let by = by.clone().map(Breakdown::table);
-                let feed = &mut Whole {
-                    recordings,
-                    select: &select,
-                };
+                let feed = &mut Whole { recordings, select };
                 let latency = Latency::of_feed(feed, query, &options, &mut by.unwrap_or_default());
                 let mut latency = latency.map_err(shown)?;
                 if let Some(groups) = &mut latency.groups {
@@ -202,7 +198,6 @@ impl AnalysisQuery {
                 Ok(answer)
             }
             Kind::States(query, worst) => {
-                let select = &select;
                 let run = states::Run {
                     recordings,
                     query,
@@ -211,7 +206,7 @@ impl AnalysisQuery {
                 run.answer(select, *worst).map_err(shown)
             }
             Kind::Profile(query) => {
-                let tree = CallTree::new(recordings, &select, query, &options).map_err(shown)?;
+                let tree = CallTree::new(recordings, select, query, &options).map_err(shown)?;
                 let nodes = tree.nodes.iter().map(|node| {
                     json!([
                         node.caller,
@@ -232,7 +227,7 @@ impl AnalysisQuery {
                 }))
             }
             Kind::Stacks(field, tracks) => {
-                let tree = StackTree::new(recordings, &select, field, tracks, &options);
+                let tree = StackTree::new(recordings, select, field, tracks, &options);
                 let tree = tree.map_err(shown)?;
                 if tree.stacks == 0 {
                     return Err(format!(

@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map_err(|error| error.render("condition", false))?;
     let summary = pipeline::run(
         &opened.recordings,
-        &&filter,
+        &filter,
         &pipeline::Options::default(),
         &mut Pretty::new(Options::default()),
         &mut Terminal,

@@ -39,7 +39,7 @@ pub(super) fn send(
     let options = pipeline::Options::default();
     let summary = pipeline::run(
         &inputs.recordings,
-        &&filter,
+        &filter,
         &options,
         &mut lists,
         &mut Warnings { terminal },

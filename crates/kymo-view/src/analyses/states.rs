@@ -19,7 +19,7 @@ pub(super) struct Run<'r> {
 
 impl Run<'_> {
     /// Measures the states that begin and end among the events that are wanted.
-    pub(super) fn answer<S: Select>(&self, select: &S, worst: usize) -> Result<Value, Error> {
+    pub(super) fn answer(&self, select: &dyn Select, worst: usize) -> Result<Value, Error> {
         let mut all = Histogram::default();
         let mut by_track: BTreeMap<u32, Histogram> = BTreeMap::new();
         // The shortest of the longest ones is given up first; of equal ones the later.

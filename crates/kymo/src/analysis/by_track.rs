@@ -85,9 +85,9 @@ impl TrackStats {
     /// # Errors
     ///
     /// No event has the fields that make a track.
-    pub fn new<S: Select>(
+    pub fn new(
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         tracks: &TrackBy,
         options: &Options,
     ) -> Result<Self, Error> {

@@ -265,9 +265,9 @@ impl CallTree {
     /// # Errors
     ///
     /// No recording has such events or such fields; an event enters and leaves.
-    pub fn new<S: Select>(
+    pub fn new(
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         query: &CallTreeQuery,
         options: &Options,
     ) -> Result<Self, Error> {

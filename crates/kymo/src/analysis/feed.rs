@@ -13,7 +13,7 @@ pub trait Feed {
     /// # Errors
     ///
     /// What `taker` cannot make of the recordings, unless that may change when more comes.
-    fn each(&mut self, taker: &mut impl Taker) -> Result<(), Error>;
+    fn each(&mut self, taker: &mut dyn Taker) -> Result<(), Error>;
 
     /// The recordings as they were handed over last.
     fn recordings(&self) -> &[AnyRecording];
@@ -27,25 +27,25 @@ pub trait Taker {
     /// # Errors
     ///
     /// The recordings do not have the events or fields that are needed. Nothing was taken then.
-    fn take<S: Select>(
+    fn take(
         &mut self,
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         known: Option<Timestamp>,
     ) -> Result<bool, Error>;
 }
 
 /// Recordings that are whole: all events are one part.
-#[derive(Clone, Copy, Debug)]
-pub struct Whole<'a, S> {
+#[derive(Clone, Copy)]
+pub struct Whole<'a> {
     /// The recordings.
     pub recordings: &'a [AnyRecording],
     /// Which events are wanted.
-    pub select: &'a S,
+    pub select: &'a dyn Select,
 }
 
-impl<S: Select> Feed for Whole<'_, S> {
-    fn each(&mut self, taker: &mut impl Taker) -> Result<(), Error> {
+impl Feed for Whole<'_> {
+    fn each(&mut self, taker: &mut dyn Taker) -> Result<(), Error> {
         taker
             .take(self.recordings, self.select, None)
             .map(|_wants_more| ())

@@ -75,9 +75,9 @@ impl GroupStats {
     /// # Errors
     ///
     /// No event has the fields that make a track or a group.
-    pub fn new<'w, S: Select>(
+    pub fn new<'w>(
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         tracks: &TrackBy,
         by: &GroupBy,
         options: &Options,
@@ -93,7 +93,7 @@ impl GroupStats {
     ///
     /// No event has the fields that make a track or a group.
     pub fn of_feed<'w>(
-        feed: &mut impl Feed,
+        feed: &mut dyn Feed,
         tracks: &TrackBy,
         by: &GroupBy,
         options: &Options,

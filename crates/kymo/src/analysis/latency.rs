@@ -398,9 +398,9 @@ impl Latency {
     /// # Errors
     ///
     /// No recording has such events or such fields.
-    pub fn new<S: Select>(
+    pub fn new(
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         query: &LatencyQuery,
         options: &Options,
     ) -> Result<Self, Error> {
@@ -413,9 +413,9 @@ impl Latency {
     /// # Errors
     ///
     /// No recording has such events or such fields.
-    pub fn with_pairs<S: Select>(
+    pub fn with_pairs(
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         query: &LatencyQuery,
         options: &Options,
         each: EachPair<'_>,
@@ -431,7 +431,7 @@ impl Latency {
     ///
     /// No recording has such events or such fields.
     pub fn of_feed<'w>(
-        feed: &mut impl Feed,
+        feed: &mut dyn Feed,
         query: &LatencyQuery,
         options: &Options,
         breakdown: &mut Breakdown<'w>,
@@ -440,7 +440,7 @@ impl Latency {
     }
 
     fn measure<'w>(
-        feed: &mut impl Feed,
+        feed: &mut dyn Feed,
         query: &LatencyQuery,
         options: &Options,
         breakdown: &mut Breakdown<'w>,

@@ -55,9 +55,9 @@ impl Side {
     /// # Errors
     ///
     /// No recording has such events or such fields.
-    pub fn new<S: Select>(
+    pub fn new(
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         query: &SideQuery,
         options: &Options,
     ) -> Result<(Self, Coverage), Error> {

@@ -34,7 +34,7 @@ pub(super) struct MeasuredQuestion<'q, R> {
 /// Makes the analysis of all that a feed has. Returns what was seen, all tracks, and the durations by group if
 /// `breakdown` wants a table of them.
 pub(super) fn run_measured<'w, A: Measured<'w>, R>(
-    feed: &mut impl Feed,
+    feed: &mut dyn Feed,
     question: &MeasuredQuestion<'_, R>,
     options: &Options,
     breakdown: &mut Breakdown<'w>,

@@ -434,9 +434,9 @@ impl Profile {
     /// # Errors
     ///
     /// No recording has such events or such fields; an event enters and leaves.
-    pub fn new<S: Select>(
+    pub fn new(
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         query: &ProfileQuery,
         options: &Options,
     ) -> Result<Self, Error> {
@@ -451,7 +451,7 @@ impl Profile {
     ///
     /// No recording has such events or such fields; an event enters and leaves.
     pub fn of_feed<'w>(
-        feed: &mut impl Feed,
+        feed: &mut dyn Feed,
         query: &ProfileQuery,
         options: &Options,
         breakdown: &mut Breakdown<'w>,

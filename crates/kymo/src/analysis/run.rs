@@ -273,9 +273,9 @@ impl<'q> Question<'q> {
 }
 
 /// Makes an analysis of the events that `select` wants.
-pub(super) fn run<S: Select>(
+pub(super) fn run(
     recordings: &[AnyRecording],
-    select: &S,
+    select: &dyn Select,
     question: &Question<'_>,
     options: &Options,
     analysis: &mut impl Analysis,
@@ -285,9 +285,9 @@ pub(super) fn run<S: Select>(
 }
 
 /// The same, with more fields.
-pub(super) fn run_with<S: Select>(
+pub(super) fn run_with(
     recordings: &[AnyRecording],
-    select: &S,
+    select: &dyn Select,
     question: &Question<'_>,
     extra: &Extra<'_>,
     options: &Options,
@@ -302,8 +302,8 @@ pub(super) fn run_with<S: Select>(
 
 /// The same of all that a feed has. `ask` says what is looked at, whenever recordings have changed; the positions of
 /// those that were there before stay.
-pub(super) fn run_feed<'q, F: Feed, A: Analysis>(
-    feed: &mut F,
+pub(super) fn run_feed<'q, A: Analysis>(
+    feed: &mut dyn Feed,
     ask: impl FnMut(&[AnyRecording], &mut A) -> Result<Question<'q>, Error>,
     extra: &Extra<'_>,
     options: &Options,
@@ -334,10 +334,10 @@ where
     A: Analysis,
     Q: FnMut(&[AnyRecording], &mut A) -> Result<Question<'q>, Error>,
 {
-    fn take<S: Select>(
+    fn take(
         &mut self,
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         known: Option<Timestamp>,
     ) -> Result<bool, Error> {
         let question = (self.ask)(recordings, self.analysis)?;
@@ -395,10 +395,10 @@ impl Progress {
 
     /// Hands events to an analysis. With `grows`, what looks damaged may just be incomplete.
     #[expect(clippy::too_many_arguments, reason = "all of them are needed")]
-    fn part<S: Select>(
+    fn part(
         &mut self,
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         question: &Question<'_>,
         extra: &Extra<'_>,
         options: &Options,

@@ -123,9 +123,9 @@ impl StackTree {
     /// # Errors
     ///
     /// No event has the field, or the fields that make a track.
-    pub fn new<S: Select>(
+    pub fn new(
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         field: &FieldNames,
         tracks: &TrackBy,
         options: &Options,

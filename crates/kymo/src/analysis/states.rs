@@ -237,9 +237,9 @@ impl States {
     /// # Errors
     ///
     /// No recording has such an event or such fields.
-    pub fn new<S: Select>(
+    pub fn new(
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         query: &StatesQuery,
         options: &Options,
     ) -> Result<Self, Error> {
@@ -252,9 +252,9 @@ impl States {
     /// # Errors
     ///
     /// No recording has such an event or such fields.
-    pub fn with_spans<S: Select>(
+    pub fn with_spans(
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         query: &StatesQuery,
         options: &Options,
         each: &mut dyn FnMut(StateSpan),
@@ -276,7 +276,7 @@ impl States {
     ///
     /// No recording has such an event or such fields.
     pub fn of_feed<'w>(
-        feed: &mut impl Feed,
+        feed: &mut dyn Feed,
         query: &StatesQuery,
         options: &Options,
         breakdown: &mut Breakdown<'w>,
@@ -286,7 +286,7 @@ impl States {
     }
 
     fn measure<'w>(
-        feed: &mut impl Feed,
+        feed: &mut dyn Feed,
         query: &StatesQuery,
         options: &Options,
         breakdown: &mut Breakdown<'w>,

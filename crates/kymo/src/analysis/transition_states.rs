@@ -220,9 +220,9 @@ impl TransitionStates {
     /// # Errors
     ///
     /// No recording has such events or such fields.
-    pub fn new<S: Select>(
+    pub fn new(
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         query: &TransitionsQuery,
         options: &Options,
     ) -> Result<Self, Error> {

@@ -299,9 +299,9 @@ impl FieldValues {
     /// # Errors
     ///
     /// No event has such fields.
-    pub fn new<S: Select>(
+    pub fn new(
         recordings: &[AnyRecording],
-        select: &S,
+        select: &dyn Select,
         query: &ValuesQuery,
         options: &Options,
     ) -> Result<Self, Error> {
@@ -399,7 +399,7 @@ impl FieldValues {
     ///
     /// No event has such fields.
     pub fn series(
-        feed: &mut impl Feed,
+        feed: &mut dyn Feed,
         query: &ValuesQuery,
         options: &Options,
         to: &mut ValueSeries<'_>,
@@ -427,10 +427,10 @@ impl FieldValues {
         Ok(coverage)
     }
 
-    fn search<S: Select>(
+    fn search(
         &mut self,
         recordings: &[AnyRecording],
-        (select, question, extra, options): (&S, &Question<'_>, &Extra<'_>, &Options),
+        (select, question, extra, options): (&dyn Select, &Question<'_>, &Extra<'_>, &Options),
         mut search: Search,
     ) -> Result<(), Error> {
         let (_, known) = run_with(recordings, select, question, extra, options, &mut search)?;

@@ -337,16 +337,13 @@ impl Filter {
     }
 }
 
-impl<'f> Select for &'f Filter {
-    type Predicate = Worker<'f>;
-    type Inner = Everything;
-
-    fn inner(&self) -> &Everything {
+impl Select for Filter {
+    fn inner(&self) -> &dyn Select {
         &Everything
     }
 
-    fn predicate(&self) -> Worker<'f> {
-        self.worker()
+    fn predicate(&self) -> Predicate<'_> {
+        Predicate::of_filter(self.worker())
     }
 
     fn window(&self, recording: usize) -> Window {
@@ -413,31 +410,22 @@ impl Worker<'_> {
     }
 }
 
-impl Predicate for Worker<'_> {
-    fn chunk(
-        &mut self,
-        recording: usize,
-        source: &AnyRecording,
-        chunk: &Chunk,
-    ) -> Result<(), Fault> {
-        self.begin_chunk(recording, source, chunk)
-    }
-
-    fn numbers(&self) -> Option<Range<u64>> {
+impl Worker<'_> {
+    /// The events of the chunk that are wanted, by their numbers, where their class decides.
+    pub(crate) fn numbers(&self) -> Option<Range<u64>> {
         let plan = self.filter.recordings.get(self.recording)?;
         plan.wants_by_class.then_some(0..u64::MAX)
     }
 
+    /// Whether an event of the window is wanted.
     #[inline(always)]
-    fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
+    pub(crate) fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
         match self.wants_all {
             true => Ok(true),
             false => self.decide(event),
         }
     }
-}
 
-impl Worker<'_> {
     /// Whether an event is wanted, of a recording of which not all are.
     fn decide<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
         let class = event.class_index();

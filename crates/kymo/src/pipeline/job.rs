@@ -97,16 +97,16 @@ pub(super) struct Jobs<'r> {
 }
 
 /// What a thread needs to work.
-pub(super) struct WorkerState<P, J> {
+pub(super) struct WorkerState<'r, P> {
     pub renderer: P,
-    pub predicate: J,
+    pub predicate: Predicate<'r>,
     pub block: EventBlock,
 }
 
 impl<'r> Jobs<'r> {
     pub(super) fn new(
         sources: Vec<SourceInfo<'r>>,
-        select: &impl Select,
+        select: &dyn Select,
         threads: usize,
         buffer: usize,
         by_stream: bool,
@@ -170,7 +170,7 @@ impl<'r> Jobs<'r> {
     }
 
     /// Works until `stop` is set.
-    pub(super) fn work<P: Renderer, J: Predicate>(&self, mut worker_state: WorkerState<P, J>) {
+    pub(super) fn work<P: Renderer>(&self, mut worker_state: WorkerState<'r, P>) {
         // Should this thread panic, the others must not wait for it.
         let _stop = StopOnDrop(self);
         let mut state = self.lock();
@@ -210,10 +210,10 @@ impl<'r> Jobs<'r> {
 
     /// The next batch of a source; `None` when there are no more. Works on other jobs
     /// while it is not ready.
-    pub(super) fn next_batch<P: Renderer, J: Predicate>(
+    pub(super) fn next_batch<P: Renderer>(
         &self,
         source: usize,
-        worker_state: &mut WorkerState<P, J>,
+        worker_state: &mut WorkerState<'r, P>,
     ) -> Option<Batch> {
         let mut state = self.lock();
         loop {
@@ -277,11 +277,7 @@ impl<'r> Jobs<'r> {
 
     /// Does a job, puts its batch where it is looked for, and queues what follows unless
     /// enough is ready.
-    fn finish<P: Renderer, J: Predicate>(
-        &self,
-        job: Job<'r>,
-        worker_state: &mut WorkerState<P, J>,
-    ) {
+    fn finish<P: Renderer>(&self, job: Job<'r>, worker_state: &mut WorkerState<'r, P>) {
         let (source, chunk) = (job.source, job.chunk);
         let (batch, cursor) = self.do_job(job, worker_state);
         let time = batch.time();
@@ -304,10 +300,10 @@ impl<'r> Jobs<'r> {
         self.ready.notify_one();
     }
 
-    fn do_job<P: Renderer, J: Predicate>(
+    fn do_job<P: Renderer>(
         &self,
         job: Job<'r>,
-        worker_state: &mut WorkerState<P, J>,
+        worker_state: &mut WorkerState<'r, P>,
     ) -> (Batch, Option<AnyCursor<'r>>) {
         let source = &self.sources[job.source];
         let (entries, text) = self.lock().spare.pop().unwrap_or_default();
@@ -365,13 +361,13 @@ impl<'r> Jobs<'r> {
 
     /// Decodes and renders until the batch is full (`true`) or the chunk ends. `at` is the
     /// event in hand.
-    fn fill_batch<C: Cursor, P: Renderer, J: Predicate>(
+    fn fill_batch<C: Cursor, P: Renderer>(
         &self,
         source: &SourceInfo<'r>,
         chunk: &Chunk,
         cursor: &mut C,
         batch: &mut Batch,
-        worker_state: &mut WorkerState<P, J>,
+        worker_state: &mut WorkerState<'r, P>,
         at: &mut Option<(u64, usize)>,
     ) -> Result<bool, Fault> {
         worker_state
@@ -431,12 +427,12 @@ impl<'r> Jobs<'r> {
 
 impl<'r> Jobs<'r> {
     /// The same for rows without text, many at once.
-    fn fill_blocks<C: Cursor, P: Renderer, J: Predicate>(
+    fn fill_blocks<C: Cursor, P: Renderer>(
         &self,
         recording: &AnyRecording,
         cursor: &mut C,
         wish: &BlockWish<'_>,
-        worker_state: &mut WorkerState<P, J>,
+        worker_state: &mut WorkerState<'r, P>,
         at: &mut Option<(u64, usize)>,
     ) -> Result<bool, Fault> {
         let WorkerState {

@@ -26,10 +26,7 @@ const MOST_RUNS: usize = 256;
 const OUTPUT_PART: usize = 64 << 10;
 
 /// For each event class of each recording whether it may be wanted.
-pub(super) fn wanted_classes(
-    recordings: &[AnyRecording],
-    select: &impl Select,
-) -> Vec<Arc<[bool]>> {
+pub(super) fn wanted_classes(recordings: &[AnyRecording], select: &dyn Select) -> Vec<Arc<[bool]>> {
     let of_recording = |(recording, source): (usize, &AnyRecording)| {
         let classes = 0..source.event_classes().len();
         classes
@@ -40,9 +37,9 @@ pub(super) fn wanted_classes(
 }
 
 /// Merges the batches of all sources.
-pub(super) struct Merger<'r, 'o, A, S> {
+pub(super) struct Merger<'r, 'o, A> {
     recordings: &'r [AnyRecording],
-    select: &'r S,
+    select: &'r dyn Select,
     options: &'r Options,
     sink: &'o mut A,
     output: &'o mut dyn Output,
@@ -53,10 +50,10 @@ pub(super) struct Merger<'r, 'o, A, S> {
     runs: Vec<SourceRun>,
 }
 
-impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
+impl<'r, 'o, A: Sink> Merger<'r, 'o, A> {
     pub(super) fn new(
         recordings: &'r [AnyRecording],
-        select: &'r S,
+        select: &'r dyn Select,
         options: &'r Options,
         sink: &'o mut A,
         output: &'o mut dyn Output,
@@ -132,7 +129,7 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         result.map(|()| self.summary)
     }
 
-    fn worker_state(&self) -> WorkerState<A::Renderer, S::Predicate> {
+    fn worker_state(&self) -> WorkerState<'r, A::Renderer> {
         WorkerState {
             renderer: self.sink.renderer(),
             predicate: self.select.predicate(),
@@ -250,7 +247,7 @@ impl<'r, 'o, A: Sink, S: Select> Merger<'r, 'o, A, S> {
         jobs: &Jobs<'r>,
         source: usize,
         head: &mut Head<'r>,
-        worker_state: &mut WorkerState<A::Renderer, S::Predicate>,
+        worker_state: &mut WorkerState<'r, A::Renderer>,
     ) -> io::Result<bool> {
         while head.is_empty() && !head.ended {
             if self.select.is_stopped() {

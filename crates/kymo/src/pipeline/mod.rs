@@ -14,6 +14,7 @@ mod head;
 mod job;
 mod merge;
 mod places;
+mod predicate;
 mod rows;
 mod source;
 mod tail;
@@ -22,10 +23,10 @@ mod watched;
 mod window;
 
 use std::io;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use kymo_model::{Chunk, Event, Fault, FaultReport, FieldId, RowPlace};
+use kymo_model::{FaultReport, FieldId, RowPlace};
 use kymo_time::Timestamp;
 
 use crate::AnyRecording;
@@ -35,11 +36,13 @@ use crate::show::Sink;
 pub(crate) use entries::{EntrySlice, NO_TIME};
 pub(crate) use merge::compare_recordings;
 pub use places::{Places, Span};
+pub use predicate::Predicate;
+pub(crate) use predicate::{Forced, Layer};
 pub(crate) use rows::ClassRows;
 pub use rows::{BlockWish, Row, RowBuffers, RowRun, Values};
 pub use tail::Tail;
-pub use until::{ReadPlaces, Until, UntilPredicate, may_be_incomplete};
-pub use watched::{Watched, WatchedPredicate};
+pub use until::{ReadPlaces, Until, may_be_incomplete};
+pub use watched::Watched;
 
 /// An inclusive range of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,17 +79,11 @@ impl Window {
 ///
 /// A choice mostly narrows another one: what it has nothing to say about, the other one answers.
 pub trait Select: Sync {
-    /// Decides on single events. There is one for each thread.
-    type Predicate: Predicate + Send;
-
-    /// The choice that it narrows.
-    type Inner: Select;
-
     /// The choice that it narrows; [`Everything`] if there is no other.
-    fn inner(&self) -> &Self::Inner;
+    fn inner(&self) -> &dyn Select;
 
-    /// A predicate for one more thread.
-    fn predicate(&self) -> Self::Predicate;
+    /// Decides on single events, in one more thread.
+    fn predicate(&self) -> Predicate<'_>;
 
     /// The time of which events are wanted. Events without a time are always in it.
     fn window(&self, recording: usize) -> Window {
@@ -139,34 +136,14 @@ pub trait Select: Sync {
     }
 }
 
-/// Decides on single events of wanted classes, within the window.
-pub trait Predicate {
-    /// A chunk begins: the events that follow are of it.
-    ///
-    /// # Errors
-    ///
-    /// A fault in the packet header or context.
-    fn chunk(
-        &mut self,
-        _recording: usize,
-        _of: &AnyRecording,
-        _chunk: &Chunk,
-    ) -> Result<(), Fault> {
-        Ok(())
+impl<S: Select> Select for &S {
+    fn inner(&self) -> &dyn Select {
+        *self
     }
 
-    /// The events of the chunk that are wanted, by their numbers, if nothing else of them matters: all
-    /// [others](Select::wants_class) need not be asked about.
-    fn numbers(&self) -> Option<Range<u64>> {
-        None
+    fn predicate(&self) -> Predicate<'_> {
+        (**self).predicate()
     }
-
-    /// Whether an event is wanted.
-    ///
-    /// # Errors
-    ///
-    /// The fault at which decoding of the event stopped.
-    fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault>;
 }
 
 /// Wants every event.
@@ -174,15 +151,12 @@ pub trait Predicate {
 pub struct Everything;
 
 impl Select for Everything {
-    type Predicate = Self;
-    type Inner = Self;
-
-    fn inner(&self) -> &Self {
+    fn inner(&self) -> &dyn Select {
         self
     }
 
-    fn predicate(&self) -> Self {
-        Self
+    fn predicate(&self) -> Predicate<'_> {
+        Predicate::everything()
     }
 
     fn window(&self, _recording: usize) -> Window {
@@ -219,17 +193,6 @@ impl Select for Everything {
 
     fn begins_within(&self, _recording: usize, _stream: usize, _chunk: usize) -> bool {
         false
-    }
-}
-
-impl Predicate for Everything {
-    fn numbers(&self) -> Option<Range<u64>> {
-        Some(0..u64::MAX)
-    }
-
-    #[inline]
-    fn wants<E: Event>(&mut self, _event: &E) -> Result<bool, Fault> {
-        Ok(true)
     }
 }
 
@@ -295,9 +258,9 @@ pub struct Summary {
 /// # Errors
 ///
 /// What hindered the output.
-pub fn run<A: Sink, S: Select>(
+pub fn run<A: Sink>(
     recordings: &[AnyRecording],
-    select: &S,
+    select: &dyn Select,
     options: &Options,
     sink: &mut A,
     output: &mut dyn Output,

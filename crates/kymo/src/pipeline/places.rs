@@ -1,11 +1,9 @@
 //! From which rows of each stream to which.
 
-use std::ops::Range;
+use kymo_model::RowPlace;
 
-use kymo_model::{Chunk, Event, Fault, RowPlace};
-
+use super::predicate::{Layer, Part};
 use super::{Predicate, Select};
-use crate::AnyRecording;
 
 /// A place in each stream of each recording. Streams that none is set for are at their end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,46 +44,36 @@ impl Places {
 }
 
 /// What another selection wants, between two places of each stream.
-#[derive(Clone, Copy, Debug)]
-pub struct Span<'a, S> {
+#[derive(Clone, Copy)]
+pub struct Span<'a> {
     /// The other one.
-    pub select: &'a S,
+    pub select: &'a dyn Select,
     /// The first row of each stream; `None` for the first that there is.
     pub from: Option<&'a Places>,
     /// The row of each stream to end before; `None` for the end.
     pub to: Option<&'a Places>,
 }
 
-impl<S> Span<'_, S> {
-    fn from(&self, recording: usize, stream: usize) -> RowPlace {
+impl Span<'_> {
+    pub(super) fn from(&self, recording: usize, stream: usize) -> RowPlace {
         let from = self.from.map(|from| from.get(recording, stream));
         from.unwrap_or_default()
     }
 
-    fn to(&self, recording: usize, stream: usize) -> RowPlace {
+    pub(super) fn to(&self, recording: usize, stream: usize) -> RowPlace {
         self.to.map_or(END, |to| to.get(recording, stream))
     }
 }
 
-impl<'a, S: Select> Select for Span<'a, S> {
-    type Predicate = SpanPredicate<'a, S>;
-    type Inner = S;
-
-    fn inner(&self) -> &S {
+impl Select for Span<'_> {
+    fn inner(&self) -> &dyn Select {
         self.select
     }
 
-    fn predicate(&self) -> SpanPredicate<'a, S> {
-        SpanPredicate {
-            span: Span {
-                select: self.select,
-                from: self.from,
-                to: self.to,
-            },
-            predicate: self.select.predicate(),
-            from: 0,
-            to: u64::MAX,
-        }
+    fn predicate(&self) -> Predicate<'_> {
+        self.select
+            .predicate()
+            .within(Layer::Part(Part::new(*self)))
     }
 
     fn first_chunk(&self, recording: usize, stream: usize) -> usize {
@@ -108,48 +96,5 @@ impl<'a, S: Select> Select for Span<'a, S> {
         let from = self.from(recording, stream);
         (from.chunk == chunk && from.number > 0)
             || self.select.begins_within(recording, stream, chunk)
-    }
-}
-
-/// Decides in one thread.
-pub struct SpanPredicate<'a, S: Select> {
-    span: Span<'a, S>,
-    predicate: S::Predicate,
-    /// Of the chunk, the first event that is wanted, and the one to end before.
-    from: u64,
-    to: u64,
-}
-
-impl<S: Select> Predicate for SpanPredicate<'_, S> {
-    fn chunk(
-        &mut self,
-        recording: usize,
-        source: &AnyRecording,
-        chunk: &Chunk,
-    ) -> Result<(), Fault> {
-        let from = self.span.from(recording, chunk.stream);
-        let to = self.span.to(recording, chunk.stream);
-        self.from = if from.chunk == chunk.number {
-            from.number
-        } else {
-            0
-        };
-        self.to = if to.chunk == chunk.number {
-            to.number
-        } else {
-            u64::MAX
-        };
-        self.predicate.chunk(recording, source, chunk)
-    }
-
-    fn numbers(&self) -> Option<Range<u64>> {
-        let Range { start, end } = self.predicate.numbers()?;
-        Some(start.max(self.from)..end.min(self.to))
-    }
-
-    #[inline]
-    fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
-        let is_within = (self.from..self.to).contains(&event.number());
-        Ok(is_within && self.predicate.wants(event)?)
     }
 }

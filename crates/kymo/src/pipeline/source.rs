@@ -39,7 +39,7 @@ impl SourceInfo<'_> {
     }
 
     /// The chunks that may hold events of the window, of those that are selected.
-    pub(super) fn wanted_chunks(&self, select: &impl Select) -> Range<usize> {
+    pub(super) fn wanted_chunks(&self, select: &dyn Select) -> Range<usize> {
         let wanted = self.chunks_in_window();
         let bound = |chunk: usize| chunk.clamp(wanted.start, wanted.end);
         let first = bound(select.first_chunk(self.recording, self.stream));

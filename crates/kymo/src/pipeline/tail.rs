@@ -23,9 +23,9 @@ use super::{Places, Predicate, Select};
 use crate::AnyRecording;
 
 /// The rows that are wanted, from the end backwards.
-pub struct Tail<'r, S: Select> {
+pub struct Tail<'r> {
     sources: Vec<TailSource<'r>>,
-    predicate: S::Predicate,
+    predicate: Predicate<'r>,
     /// What is next of each source that has something left.
     heap: BinaryHeap<Next>,
 }
@@ -92,9 +92,9 @@ fn nanos(time: Option<Timestamp>) -> Option<i64> {
     time.map(Timestamp::as_nanos)
 }
 
-impl<'r, S: Select> Tail<'r, S> {
+impl<'r> Tail<'r> {
     /// Begins at the end of what is wanted; `by_stream` where streams come one after the other.
-    pub fn new(recordings: &'r [AnyRecording], select: &S, by_stream: bool) -> Self {
+    pub fn new(recordings: &'r [AnyRecording], select: &'r dyn Select, by_stream: bool) -> Self {
         let wanted = wanted_classes(recordings, select);
         let mut infos = Vec::new();
         for (number, recording) in recordings.iter().enumerate() {
@@ -156,7 +156,7 @@ impl<'r, S: Select> Tail<'r, S> {
 }
 
 impl<'r> TailSource<'r> {
-    fn new(info: SourceInfo<'r>, place: Ranked, select: &impl Select) -> Self {
+    fn new(info: SourceInfo<'r>, place: Ranked, select: &dyn Select) -> Self {
         let chunks = info.wanted_chunks(select);
         let mut latest = NO_TIME;
         let bounds = chunks.clone().map(|number| {
@@ -211,7 +211,7 @@ impl<'r> TailSource<'r> {
     }
 
     /// Takes the next chunk in hand.
-    fn load<J: Predicate>(&mut self, predicate: &mut J) {
+    fn load(&mut self, predicate: &mut Predicate<'_>) {
         self.chunk -= 1;
         let mut rows = self.keys(self.chunk, predicate);
         let Some(least) = rows.iter().map(|row| row.0.time).min() else {
@@ -231,7 +231,7 @@ impl<'r> TailSource<'r> {
 
     /// Where what was taken begins: behind the last row that was not, since messages there that are not rows have their
     /// influence on the order, too.
-    fn place<J: Predicate>(&mut self, predicate: &mut J) -> RowPlace {
+    fn place(&mut self, predicate: &mut Predicate<'_>) -> RowPlace {
         // Only what is later than the chunk can have an influence.
         while self.rows.is_empty()
             && (self.chunks.start + 1..self.chunks.end).contains(&self.chunk)
@@ -260,11 +260,11 @@ impl<'r> TailSource<'r> {
     }
 
     /// The greatest key before a chunk, where it can be greater than one of a time.
-    fn key_before<J: Predicate>(
+    fn key_before(
         &mut self,
         chunk: usize,
         least: i64,
-        predicate: &mut J,
+        predicate: &mut Predicate<'_>,
     ) -> Option<Key> {
         if self.ranked.by_stream {
             return None;
@@ -301,7 +301,7 @@ impl<'r> TailSource<'r> {
     }
 
     /// The keys and numbers of the rows of a chunk, as the merge meets them.
-    fn keys<J: Predicate>(&self, number: usize, predicate: &mut J) -> Vec<(Key, u64)> {
+    fn keys(&self, number: usize, predicate: &mut Predicate<'_>) -> Vec<(Key, u64)> {
         let mut rows = Vec::new();
         let info = &self.info;
         let Some(chunk) = info.chunk(number).filter(|_| !info.is_idle(number)) else {

@@ -1,11 +1,11 @@
 //! Streams that are still growing, up to a time before which all of them are known.
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
-use kymo_model::{Chunk, Event, Fault, FaultCode, Recording, RowPlace};
+use kymo_model::{FaultCode, Recording, RowPlace};
 use kymo_time::Timestamp;
 
+use super::predicate::{Layer, Unread};
 use super::{Predicate, Select};
 use crate::AnyRecording;
 
@@ -25,10 +25,10 @@ pub fn may_be_incomplete(fault: FaultCode) -> bool {
 
 /// How far a stream was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ReadPlace {
-    next: RowPlace,
+pub(super) struct ReadPlace {
+    pub(super) next: RowPlace,
     /// Events before this are left out, in chunks that come: they were read from another copy of the stream.
-    since: Option<Timestamp>,
+    pub(super) since: Option<Timestamp>,
 }
 
 impl ReadPlaces {
@@ -71,30 +71,29 @@ impl ReadPlaces {
 
 /// What is wanted of a stream.
 #[derive(Debug)]
-struct Bound {
-    place: ReadPlace,
+pub(super) struct Bound {
+    pub(super) place: ReadPlace,
     /// The chunk to end before.
     end: usize,
     /// The chunk that is read in part.
-    open: Option<usize>,
+    pub(super) open: Option<usize>,
     /// Behind the last event of it that was met.
-    met: AtomicU64,
+    pub(super) met: AtomicU64,
 }
 
 /// What another selection wants, from where streams were read up to a time: of chunks that reach beyond it, only the
 /// events before. Each event is wanted once, however often runs follow each other.
-#[derive(Debug)]
-pub struct Until<'a, S> {
-    select: &'a S,
+pub struct Until<'a> {
+    select: &'a dyn Select,
     before: Timestamp,
     bounds: Vec<Vec<Bound>>,
 }
 
-impl<'a, S: Select> Until<'a, S> {
+impl<'a> Until<'a> {
     /// Goes on behind `read`, up to `before`. `is_bound` says whether a recording grows: of others, all is wanted.
     pub fn new(
         recordings: &[AnyRecording],
-        select: &'a S,
+        select: &'a dyn Select,
         read: &ReadPlaces,
         before: Timestamp,
         is_bound: impl Fn(usize) -> bool,
@@ -184,23 +183,15 @@ fn bound(recording: &AnyRecording, stream: usize, place: ReadPlace, before: Time
     }
 }
 
-impl<'a, S: Select> Select for &'a Until<'_, S> {
-    type Predicate = UntilPredicate<'a, S>;
-    type Inner = S;
-
-    fn inner(&self) -> &S {
+impl Select for Until<'_> {
+    fn inner(&self) -> &dyn Select {
         self.select
     }
 
-    fn predicate(&self) -> UntilPredicate<'a, S> {
-        UntilPredicate {
-            predicate: self.select.predicate(),
-            bounds: &self.bounds,
-            before: self.before,
-            from: 0,
-            since: None,
-            met: None,
-        }
+    fn predicate(&self) -> Predicate<'_> {
+        self.select
+            .predicate()
+            .within(Layer::Unread(Unread::new(&self.bounds, self.before)))
     }
 
     fn first_chunk(&self, recording: usize, stream: usize) -> usize {
@@ -223,71 +214,6 @@ impl<'a, S: Select> Select for &'a Until<'_, S> {
         let next = self.bound(recording, stream).map(|bound| bound.place.next);
         next.is_some_and(|next| next.chunk == chunk && next.number > 0)
             || self.select.begins_within(recording, stream, chunk)
-    }
-}
-
-/// Decides in one thread.
-#[derive(Debug)]
-pub struct UntilPredicate<'a, S: Select> {
-    predicate: S::Predicate,
-    bounds: &'a [Vec<Bound>],
-    before: Timestamp,
-    /// Of the chunk, the first event that is wanted.
-    from: u64,
-    since: Option<Timestamp>,
-    /// Where it is noted which events of a chunk were met that is read in part.
-    met: Option<&'a AtomicU64>,
-}
-
-impl<S: Select> Predicate for UntilPredicate<'_, S> {
-    fn chunk(
-        &mut self,
-        recording: usize,
-        source: &AnyRecording,
-        chunk: &Chunk,
-    ) -> Result<(), Fault> {
-        let bound = self
-            .bounds
-            .get(recording)
-            .and_then(|bound| bound.get(chunk.stream));
-        self.from = 0;
-        self.since = None;
-        self.met = None;
-        if let Some(bound) = bound {
-            let ReadPlace { next, since } = bound.place;
-            self.since = since;
-            if next.chunk == chunk.number {
-                self.from = next.number;
-            }
-            if bound.open == Some(chunk.number) {
-                self.met = Some(&bound.met);
-            }
-        }
-        self.predicate.chunk(recording, source, chunk)
-    }
-
-    fn numbers(&self) -> Option<Range<u64>> {
-        if self.met.is_some() || self.since.is_some() {
-            return None;
-        }
-        let Range { start, end } = self.predicate.numbers()?;
-        Some(start.max(self.from)..end)
-    }
-
-    #[inline]
-    fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
-        let number = event.number();
-        if let Some(met) = self.met {
-            if event.timestamp().is_some_and(|time| time >= self.before) {
-                return Ok(false);
-            }
-            met.fetch_max(number + 1, Ordering::Relaxed);
-        }
-        let is_late = |since| event.timestamp().is_some_and(|time| time < since);
-        if number < self.from || self.since.is_some_and(is_late) {
-            return Ok(false);
-        }
-        self.predicate.wants(event)
     }
 }
 
@@ -345,7 +271,7 @@ mod tests {
             let until = Until::new(&recordings, &Everything, &read, before, |_| true);
             let options = pipeline::Options::default();
             if !until.is_empty() {
-                pipeline::run(&recordings, &&until, &options, &mut sink, &mut output).unwrap();
+                pipeline::run(&recordings, &until, &options, &mut sink, &mut output).unwrap();
             }
             until.finish(&mut read);
         }

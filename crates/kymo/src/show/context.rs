@@ -12,10 +12,9 @@ use crate::pipeline::{Predicate, Select};
 /// Shows of all events it gets those that are wanted, and some before and after each.
 ///
 /// It is given all events that may be shown; `select` returns which of them are wanted.
-#[derive(Debug)]
-pub struct Context<A, S> {
+pub struct Context<'a, A> {
     sink: A,
-    select: S,
+    select: &'a dyn Select,
     before: usize,
     after: usize,
     /// Events that may come before a wanted one.
@@ -29,9 +28,15 @@ pub struct Context<A, S> {
     has_shown: bool,
 }
 
-impl<A: Sink, S: Select> Context<A, S> {
+impl<'a, A: Sink> Context<'a, A> {
     /// A context around `sink`, which shows text and takes no rows; `separator` replaces events that are left out.
-    pub fn new(sink: A, select: S, before: usize, after: usize, separator: &'static str) -> Self {
+    pub fn new(
+        sink: A,
+        select: &'a dyn Select,
+        before: usize,
+        after: usize,
+        separator: &'static str,
+    ) -> Self {
         Self {
             sink,
             select,
@@ -48,16 +53,16 @@ impl<A: Sink, S: Select> Context<A, S> {
 
 /// Marks the text of events that are wanted.
 #[derive(Debug)]
-pub struct ContextRenderer<R, P> {
+pub struct ContextRenderer<'a, R> {
     renderer: R,
-    predicate: P,
+    predicate: Predicate<'a>,
 }
 
 /// What the text of an event ends with.
 const WANTED: u8 = 1;
 const AROUND: u8 = 0;
 
-impl<R: Renderer, P: Predicate + Send> Renderer for ContextRenderer<R, P> {
+impl<R: Renderer> Renderer for ContextRenderer<'_, R> {
     fn chunk(
         &mut self,
         recording: usize,
@@ -76,8 +81,8 @@ impl<R: Renderer, P: Predicate + Send> Renderer for ContextRenderer<R, P> {
     }
 }
 
-impl<A: Sink, S: Select> Sink for Context<A, S> {
-    type Renderer = ContextRenderer<A::Renderer, S::Predicate>;
+impl<'a, A: Sink> Sink for Context<'a, A> {
+    type Renderer = ContextRenderer<'a, A::Renderer>;
 
     fn renderer(&self) -> Self::Renderer {
         ContextRenderer {

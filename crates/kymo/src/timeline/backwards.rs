@@ -10,15 +10,15 @@ use kymo_model::batch::Batch;
 use super::Bound;
 use super::rows::run_plan;
 use crate::AnyRecording;
-use crate::pipeline::{self, Places, Select, Span, Tail};
+use crate::pipeline::{self, Places, Span, Tail};
 
 /// Rows that are read at a time: each time, chunks that begin before them are decoded again.
 const ROWS: u64 = 1 << 16;
 
 /// Hands over the rows of a query in batches, the last ones first.
-pub(super) fn run<S: Select>(
+pub(super) fn run(
     recordings: &[AnyRecording],
-    span: &Span<'_, S>,
+    span: &Span<'_>,
     bound: &Bound,
     take: &mut dyn FnMut(Batch) -> ControlFlow<()>,
 ) {

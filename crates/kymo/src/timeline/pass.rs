@@ -66,10 +66,10 @@ impl PassResult {
 }
 
 /// Goes through rows of a recording in the order of the merge, and hands on what they add.
-pub(super) fn run<S: Select>(
+pub(super) fn run(
     recording: &AnyRecording,
     contributions: &mut Contributions<'_>,
-    select: &S,
+    select: &dyn Select,
     sink: &mut impl ContributionSink,
 ) -> PassResult {
     let recordings = std::slice::from_ref(recording);
@@ -95,10 +95,10 @@ pub(super) trait TakeRows {
 }
 
 /// Hands over the rows of a recording in the order of the merge.
-pub(super) fn run_plan<S: Select>(
+pub(super) fn run_plan(
     recordings: &[AnyRecording],
     plan: &TrackPlan,
-    select: &S,
+    select: &dyn Select,
     options: &pipeline::Options,
     take: &mut impl TakeRows,
 ) -> PassResult {

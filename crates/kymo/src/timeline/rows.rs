@@ -57,7 +57,7 @@ pub(super) fn run(
     bound: &Bound,
     take: &mut dyn FnMut(Batch) -> ControlFlow<()>,
 ) {
-    let filter = &&bound.filter;
+    let filter = &bound.filter;
     let (plan, options, batch_rows) = (&bound.plan, &bound.options, bound.batch_rows);
     let span = Span {
         select: filter,
@@ -70,7 +70,7 @@ pub(super) fn run(
                 let progress = |bytes| {
                     read.fetch_add(bytes, Ordering::Relaxed);
                 };
-                let select = &Watched::new(recordings, filter, &progress, None);
+                let select = Watched::new(recordings, filter, &progress, None);
                 run_plan(recordings, &select, plan, options, batch_rows, take);
             }
             None => run_plan(recordings, filter, plan, options, batch_rows, take),
@@ -83,9 +83,9 @@ pub(super) fn run(
 }
 
 /// The same for any choice of events and any plan.
-pub(super) fn run_plan<S: Select>(
+pub(super) fn run_plan(
     recordings: &[AnyRecording],
-    select: &S,
+    select: &dyn Select,
     plan: &RowPlan,
     options: &pipeline::Options,
     batch_rows: usize,

@@ -12,7 +12,7 @@ use super::Timeline;
 use super::contributions::{ContributionSink, Contributions, own_begin};
 use super::pass::run;
 use crate::AnyRecording;
-use crate::pipeline::{Everything, Select, Window};
+use crate::pipeline::{Everything, Predicate, Select, Window};
 
 /// A track and its bins.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,15 +126,12 @@ pub(super) struct Within {
 }
 
 impl Select for Within {
-    type Predicate = Everything;
-    type Inner = Everything;
-
-    fn inner(&self) -> &Everything {
+    fn inner(&self) -> &dyn Select {
         &Everything
     }
 
-    fn predicate(&self) -> Everything {
-        Everything
+    fn predicate(&self) -> Predicate<'_> {
+        Predicate::everything()
     }
 
     fn window(&self, _recording: usize) -> Window {

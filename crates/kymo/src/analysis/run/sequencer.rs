@@ -1,13 +1,13 @@
 //! Hands the rows of a run to an analysis.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
-use kymo_model::{Chunk, Event, Fault, FaultReport, Value};
+use kymo_model::{FaultReport, Value};
 use kymo_text::Line;
 
 use super::{Analysis, BEGINS, ClassExtra, Coverage, ENDS, Occurrence, Role, SEEN, cut};
 use crate::analysis::switch::Running;
-use crate::pipeline::{Output, Predicate, RowRun, Select, may_be_incomplete};
+use crate::pipeline::{Forced, Layer, Output, Predicate, RowRun, Select, may_be_incomplete};
 use crate::report::MOST_FAULTS;
 use crate::show::{Message, MessageKind, Sink};
 use crate::timeline::Filler;
@@ -15,60 +15,26 @@ use crate::tracks::{Edge, RowKey, TrackPlan, TrackTable};
 use crate::{AnyRecording, Discarded};
 
 /// Wants what another one wants, of the classes that are looked at.
-pub(super) struct Narrowed<'a, S> {
-    pub(super) select: &'a S,
+pub(super) struct Narrowed<'a> {
+    pub(super) select: &'a dyn Select,
     pub(super) plan: &'a TrackPlan,
     /// By recording and class, whether it is wanted all the same.
     pub(super) forced: &'a [Vec<bool>],
 }
 
-impl<'a, S: Select> Select for Narrowed<'a, S> {
-    type Predicate = NarrowedPredicate<'a, S::Predicate>;
-    type Inner = S;
-
-    fn inner(&self) -> &S {
+impl Select for Narrowed<'_> {
+    fn inner(&self) -> &dyn Select {
         self.select
     }
 
-    fn predicate(&self) -> Self::Predicate {
-        NarrowedPredicate {
-            inner: self.select.predicate(),
-            forced: self.forced,
-            recording: 0,
-        }
+    fn predicate(&self) -> Predicate<'_> {
+        let forced = Forced::new(self.forced);
+        self.select.predicate().within(Layer::Forced(forced))
     }
 
     fn wants_class(&self, recording: usize, source: &AnyRecording, class: usize) -> bool {
         self.plan.classes(recording)[class].is_some()
             && (self.forced[recording][class] || self.select.wants_class(recording, source, class))
-    }
-}
-
-/// Decides as another one does, but on classes that are wanted all the same.
-pub(super) struct NarrowedPredicate<'a, P> {
-    inner: P,
-    forced: &'a [Vec<bool>],
-    recording: usize,
-}
-
-impl<P: Predicate> Predicate for NarrowedPredicate<'_, P> {
-    fn chunk(
-        &mut self,
-        recording: usize,
-        source: &AnyRecording,
-        chunk: &Chunk,
-    ) -> Result<(), Fault> {
-        self.recording = recording;
-        self.inner.chunk(recording, source, chunk)
-    }
-
-    fn numbers(&self) -> Option<Range<u64>> {
-        self.inner.numbers()
-    }
-
-    #[inline]
-    fn wants<E: Event>(&mut self, event: &E) -> Result<bool, Fault> {
-        Ok(self.forced[self.recording][event.class_index()] || self.inner.wants(event)?)
     }
 }
 

@@ -3,35 +3,15 @@
 use super::*;
 
 /// What another selection wants, event by event.
-struct OneByOne<S>(S);
+struct OneByOne<'a>(&'a dyn pipeline::Select);
 
-struct OneByOnePredicate<P>(P);
-
-impl<S: pipeline::Select> pipeline::Select for OneByOne<S> {
-    type Predicate = OneByOnePredicate<S::Predicate>;
-    type Inner = S;
-
-    fn inner(&self) -> &S {
-        &self.0
+impl pipeline::Select for OneByOne<'_> {
+    fn inner(&self) -> &dyn pipeline::Select {
+        self.0
     }
 
-    fn predicate(&self) -> Self::Predicate {
-        OneByOnePredicate(self.0.predicate())
-    }
-}
-
-impl<P: pipeline::Predicate> pipeline::Predicate for OneByOnePredicate<P> {
-    fn chunk(
-        &mut self,
-        recording: usize,
-        source: &AnyRecording,
-        chunk: &kymo_model::Chunk,
-    ) -> Result<(), kymo_model::Fault> {
-        self.0.chunk(recording, source, chunk)
-    }
-
-    fn wants<E: Event>(&mut self, event: &E) -> Result<bool, kymo_model::Fault> {
-        self.0.wants(event)
+    fn predicate(&self) -> pipeline::Predicate<'_> {
+        self.0.predicate().within(pipeline::Layer::OneByOne)
     }
 }
 
