@@ -140,7 +140,7 @@ fn log() -> Outcome<PathBuf> {
                 5 => texts[random as usize % texts.len()],
                 _ => random,
             },
-        });
+        })?;
     }
     let made = path.with_extension("part");
     log.write(&mut std::io::BufWriter::new(std::fs::File::create(&made)?))?;

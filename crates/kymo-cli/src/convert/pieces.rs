@@ -14,7 +14,6 @@ use kymo_model::Recording;
 use super::target::{is_stdout, target};
 use super::{Job, Stop};
 use crate::args::convert::{Convert, To};
-use crate::ctf;
 use crate::directory::{places, refuse_there, whole_directory};
 use crate::open::whole_inputs;
 use crate::outputs::refuse_file;
