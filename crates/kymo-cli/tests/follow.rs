@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -114,7 +114,9 @@ fn event_logs_are_followed() {
         let mut followed = following.next(3);
         replace(&path, &log_of(5));
         followed.extend(following.next(2));
-        fs::write(&path, log_of(8)).unwrap();
+        // Not truncated first: a reader may see it then.
+        let mut over = OpenOptions::new().write(true).open(&path).unwrap();
+        over.write_all(&log_of(8)).unwrap();
         followed.extend(following.next(3));
         replace(&path, &log_of(9));
         followed.extend(following.end());
