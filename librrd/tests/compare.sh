@@ -127,4 +127,4 @@ compared perl perl "$here/bindings.pl"
 compared python /usr/bin/python3 "$here/bindings.py"
 if ruby -e 'require "RRD"' 2>/dev/null; then compared ruby ruby "$here/bindings.rb"; fi
 if lua5.3 -e 'require "rrd"' 2>/dev/null; then compared lua lua5.3 "$here/bindings.lua"; fi
-if php -m 2>/dev/null | grep -qx rrd; then compared php php "$here/bindings.php"; fi
+if php -m 2>/dev/null | grep -qx rrd; then ZEND_DONT_UNLOAD_MODULES=1 compared php php "$here/bindings.php"; fi
