@@ -37,7 +37,7 @@ library() {
 # printed NAME: runs the programs and keeps what they print.
 printed() {
   inside sh -euc '
-    rm -rf /work && mkdir -p /work/perl /work/python /work/php && cd /work
+    rm -rf /tmp/run && mkdir -p /tmp/run/perl /tmp/run/python /tmp/run/php && cd /tmp/run
     rrdtool create t.rrd -b 1700000000 -s 60 DS:a:GAUGE:120:U:U RRA:AVERAGE:0.5:1:60 RRA:MAX:0.5:5:60
     for step in 1 2 3 4 5 6 7 8 9 10; do rrdtool update t.rrd $((1700000000 + 60 * step)):$step; done
     rrdtool fetch t.rrd AVERAGE -s 1700000000 -e 1700000600

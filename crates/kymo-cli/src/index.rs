@@ -53,7 +53,8 @@ pub(crate) fn refuse_recordings(cache: Option<&Path>) -> Result<(), Failure> {
         false => format!("holds a recording, `{}`", found.display()),
     };
     Err(Failure::Usage(format!(
-        "error: `--cache {shown}`: the path behind `--cache` is the directory of the cache, and this one {what}\n         hint: write `--cache DIR` with a directory for summaries alone before `{shown}`, or leave `--cache` out: \
+        "error: `--cache {shown}`: the path behind `--cache` is the directory of the cache, and this one {what}\n\
+         hint: write `--cache DIR` with a directory for summaries alone before `{shown}`, or leave `--cache` out: \
          `kymo index --summary` and all other commands then use the usual directory"
     )))
 }

@@ -383,7 +383,6 @@ pub(super) fn add_lost(lost: &mut Vec<(u64, u64)>, first: u64, last: u64) {
     }
 }
 
-/// An error with the path that it is of.
 /// Whether a file may have another name, but not this one.
 fn is_of_name(error: &io::Error) -> bool {
     matches!(
