@@ -226,11 +226,11 @@ impl<'a> Drawing<'a> {
         self.picture.items.push(Item::Text(text));
     }
 
-    /// The text without control characters, cut to a width in pixels.
+    /// The text without invisible characters, cut to a width in pixels.
     fn fitting(&self, text: &str, width: f64, font: &Font) -> String {
         // Names may be as long as a file: no more than fits is looked at.
         let most = (width / 2.0).max(0.0) as usize;
-        let clean = |c: char| match kymo_text::is_control(c) {
+        let clean = |c: char| match kymo_text::is_invisible(c) {
             true => '\u{fffd}',
             false => c,
         };

@@ -1,10 +1,10 @@
 //! Messages for people: their levels, and the forms in which they are written.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use kymo_text::json::{Writer, escape};
+use kymo_text::{is_invisible, visible};
 
 use crate::sync::lock;
 
@@ -98,7 +98,7 @@ impl LogFormat {
                     Level::Info => String::new(),
                     level => format!("{level}: "),
                 };
-                let lines: Vec<_> = text.lines().map(escaped).collect();
+                let lines: Vec<_> = text.lines().map(visible).collect();
                 format!("kymo serve: {level}{}\n", lines.join("\n  ")).into_bytes()
             }
             Self::Json => {
@@ -117,37 +117,12 @@ impl LogFormat {
                 }
                 json.end_object();
                 let line = String::from_utf8_lossy(json.as_bytes());
-                (escape(&line, is_obeyed) + "\n").into_owned().into_bytes()
+                (escape(&line, is_invisible) + "\n")
+                    .into_owned()
+                    .into_bytes()
             }
         }
     }
-}
-
-/// Whether a character is one that terminals obey instead of showing it: a control character, or one that changes the
-/// direction or the lines of a text.
-fn is_obeyed(char: char) -> bool {
-    char.is_control()
-        || matches!(
-            char,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
-        )
-}
-
-/// A text of others, such as a name that a client has sent, in which nothing is left that a terminal would obey: it is
-/// escaped as `\x1b` or `\u{202e}`.
-pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_obeyed) {
-        return Cow::Borrowed(text);
-    }
-    let mut safe = String::with_capacity(text.len() + 16);
-    for char in text.chars() {
-        match (is_obeyed(char), u32::from(char)) {
-            (false, _) => safe.push(char),
-            (true, number @ ..=0xff) => safe += &format!("\\x{number:02x}"),
-            (true, number) => safe += &format!("\\u{{{number:x}}}"),
-        }
-    }
-    Cow::Owned(safe)
 }
 
 /// Which messages are written, and how.
@@ -240,7 +215,7 @@ mod tests {
         assert_eq!(String::from_utf8(line).unwrap(), expected);
         let line = LogFormat::Json.line(Level::Info, text);
         let found = std::str::from_utf8(&line).unwrap().trim_end();
-        assert!(!found.contains(is_obeyed), "{found:?}");
+        assert!(!found.contains(is_invisible), "{found:?}");
         assert!(found.contains("\\u202e\\u2066\\u007f\\n"), "{found}");
         let value: serde_json::Value = serde_json::from_slice(&line).unwrap();
         assert_eq!(value["message"], text);

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::log::{Level, Log, escaped};
+use kymo_text::visible;
+
+use crate::log::{Level, Log};
 
 /// The number of messages that are logged in a period.
 const TOLD: u32 = 10;
@@ -56,7 +58,7 @@ impl LogLimiter {
         }
         drop(state);
         // A line of it is that of a stranger.
-        (self.log)(Level::Warning, &escaped(&message.to_string()));
+        (self.log)(Level::Warning, &visible(&message.to_string()));
     }
 }
 

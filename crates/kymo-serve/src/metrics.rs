@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use kymo_io::net::response_head;
+use kymo_text::visible;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage};
 use nix::sys::time::TimeVal;
 
 use crate::listen::{ConnectionCounters, Connections, Stream, TimedStream};
-use crate::log::escaped;
 use crate::store::Store;
 
 /// A request is not longer than this.
@@ -131,10 +131,7 @@ impl Page {
             let _ = write!(self.0, "kymo_{name}");
             let mut separator = '{';
             for (label, content) in labels {
-                let content = escaped(content)
-                    .replace('\\', "\\\\")
-                    .replace('"', "\\\"")
-                    .replace('\n', "\\n");
+                let content = visible(content).replace('\\', "\\\\").replace('"', "\\\"");
                 let _ = write!(self.0, "{separator}{label}=\"{content}\"");
                 separator = ',';
             }

@@ -4,13 +4,25 @@ use std::borrow::Cow;
 
 use crate::Line;
 
-/// Whether a character changes how the text after it is shown: a control character, or one that sets the direction
-/// of text, which can make a name look like another one.
-pub fn is_control(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Whether a character is obeyed or hidden instead of shown, which can make a name look like another one: a control
+/// character, an end of a line or paragraph, one that sets the direction of text, one without width, or a tag.
+pub fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
-/// A name, or a text that holds names, for a terminal: [control characters](is_control), which could move its
+/// A name, or a text that holds names, for a terminal: [invisible characters](is_invisible), which could move its
 /// cursor, change its colours or exchange letters, become `\x` and two digits (of the character's number), or
 /// `\u{...}`.
 ///
@@ -21,12 +33,12 @@ pub fn is_control(c: char) -> bool {
 /// assert_eq!(visible("a\u{202e}lru.ogla"), r"a\u{202e}lru.ogla");
 /// ```
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_control) {
+    if !text.contains(is_invisible) {
         return Cow::Borrowed(text);
     }
     let mut result = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match (is_control(c), u32::from(c)) {
+        match (is_invisible(c), u32::from(c)) {
             (false, _) => result.push(c),
             (true, number @ 0..=0xff) => result += &format!("\\x{number:02x}"),
             (true, number) => result += &format!("\\u{{{number:x}}}"),
@@ -36,7 +48,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 }
 
 /// A text as content, or as the value of an attribute, of HTML and XML. What neither can hold, and
-/// [control characters](is_control) other than the end of a line, become U+FFFD.
+/// [invisible characters](is_invisible) other than the end of a line, become U+FFFD.
 ///
 /// ```
 /// # use kymo_text::markup;
@@ -53,7 +65,7 @@ pub fn markup(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' => out.push('\n'),
-            c if is_control(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c if is_invisible(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
@@ -239,6 +251,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_is_obeyed_or_hidden_is_invisible() {
+        for c in "\0\t\n\x1b\x7f\u{9b}\u{ad}\u{61c}\u{180e}\u{200b}\u{200d}\u{200f}\u{2028}\u{2029}\u{202e}\u{2060}\
+            \u{2066}\u{2069}\u{206f}\u{feff}\u{fff9}\u{fffb}\u{e0001}\u{e007f}"
+            .chars()
+        {
+            assert!(is_invisible(c), "{c:?}");
+        }
+        let shown =
+            " a~\u{a0}\u{e9}\u{5d0}\u{627}\u{2010}\u{2027}\u{202f}\u{3042}\u{fffd}\u{1f600}";
+        assert_eq!(visible(shown), shown);
+        assert_eq!(visible("a\u{200b}\u{e0041}"), r"a\u{200b}\u{e0041}");
+    }
 
     fn c(text: &[u8]) -> Vec<u8> {
         let mut line = Line::new();

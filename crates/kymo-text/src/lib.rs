@@ -36,7 +36,7 @@ mod room;
 mod scientific;
 
 pub use binary128::Binary128;
-pub use escape::{is_control, markup, visible};
+pub use escape::{is_invisible, markup, visible};
 pub use line::{Line, Stamp};
 pub use nearest::nearest;
 pub use room::Room;

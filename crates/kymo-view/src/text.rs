@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kymo::report::Style;
 use kymo_model::Recording;
+use kymo_text::is_invisible;
 use kymo_time::Timestamp;
 
 use crate::scene::{Scene, TrackBins};
@@ -260,13 +261,7 @@ fn short_name(name: &str) -> &str {
 
 /// A name without what moves the cursor or turns the direction of text.
 fn printable(name: &str) -> String {
-    let is_bad = |char: char| {
-        char.is_control()
-            || matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    name.chars()
-        .map(|char| if is_bad(char) { '\u{fffd}' } else { char })
-        .collect()
+    name.replace(is_invisible, "\u{fffd}")
 }
 
 /// Returns a text of exactly `width` characters; a longer one is cut in the middle.
@@ -292,7 +287,10 @@ mod tests {
     fn names_fit() {
         assert_eq!(fitted("abc", 5), "abc  ");
         assert_eq!(fitted("abcdefgh", 5), "ab…gh");
-        assert_eq!(printable("a\u{1b}[31m\u{202e}"), "a\u{fffd}[31m\u{fffd}");
+        assert_eq!(
+            printable("a\u{1b}[31m\u{202e}\u{e0041}"),
+            "a\u{fffd}[31m\u{fffd}\u{fffd}"
+        );
     }
 
     #[test]

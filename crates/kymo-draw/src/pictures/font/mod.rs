@@ -16,6 +16,7 @@ use crate::pictures::layout::Rotation;
 use crate::pictures::png::Scratch;
 use crate::{DrawError, TextMode};
 use foldhash::fast::RandomState;
+use kymo_text::is_invisible;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -427,7 +428,7 @@ impl State {
         if let Some(glyph) = self.faces[id].glyph(character) {
             return (id, glyph);
         }
-        if character.is_control() || matches!(character, '\u{200b}'..='\u{200f}' | '\u{feff}') {
+        if is_invisible(character) {
             return (id, self.faces[id].glyph(' ').unwrap_or(0));
         }
         let fallback = match self.fallbacks.get(&character) {

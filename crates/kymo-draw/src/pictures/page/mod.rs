@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 
 use kymo_text::json::{Value, Writer, escape};
-use kymo_text::{Line, markup};
+use kymo_text::{Line, is_invisible, markup};
 use sha2::{Digest, Sha256};
 
 use crate::Colour;
@@ -228,10 +228,7 @@ impl<'o> Page<'o> {
 
 /// Whether a character in JSON that stands within HTML is escaped: no `<` begins a tag, and nothing is hidden.
 fn is_unsafe(char: char) -> bool {
-    matches!(
-        char,
-        '<' | '>' | '&' | '\u{7f}'..='\u{9f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    )
+    matches!(char, '<' | '>' | '&') || is_invisible(char)
 }
 
 /// A number with some seven digits, which is more than a screen shows; null if it is not finite.
@@ -430,7 +427,7 @@ mod tests {
 
     #[test]
     fn hostile_texts_are_data() {
-        let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}\u{0}";
+        let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}\u{200b}\u{e0041}\u{0}";
         let chart = Chart {
             title: hostile.into(),
             unit: hostile.into(),
@@ -452,7 +449,7 @@ mod tests {
         );
         assert!(!page.contains("<img"));
         assert!(!page.contains("alert(1)</script>"));
-        assert!(!page.contains('\u{202e}'));
+        assert!(!page.contains(['\u{202e}', '\u{200b}', '\u{e0041}']));
         assert!(page.contains("a &lt;b&gt; &amp; &quot;c&quot;"));
     }
 
