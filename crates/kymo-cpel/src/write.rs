@@ -9,10 +9,11 @@ use std::fmt;
 use std::io::{self, Write};
 use std::num::NonZeroU32;
 
-use kymo_io::Sorter;
+use kymo_io::{Sorter, Split};
 use kymo_machine::ByteOrder;
 
 use crate::definitions;
+use crate::elog;
 use crate::entries::{ENTRY_SIZE, Entry};
 use crate::file::{Header, TABLE_NAME_SIZE, kind};
 use crate::strings::{StringError, Strings};
@@ -76,8 +77,21 @@ pub enum Error {
     String(StringError),
     /// Something has more definitions than a section can have.
     Definitions,
-    /// There are more [definitions of events](definitions::MOST_EVENTS) than are read.
+    /// There are more kinds of events than a file can define, or than are read.
+    Kinds {
+        /// How many there can be.
+        most: usize,
+    },
+    /// There are more tracks than an elog file can define.
+    Tracks,
+    /// There are more events than an elog file can count.
     Events,
+    /// A type of an elog file has more arguments than are read, or an event is of a type or a track that was not
+    /// added, or its values are not those of its type.
+    Values {
+        /// The type, by its number.
+        kind: usize,
+    },
     /// The events need more sections than a file can have.
     Sections {
         /// How many events there are.
@@ -94,18 +108,31 @@ impl fmt::Display for Error {
             Self::Definitions => {
                 f.write_str("the definitions take more than the 4 GiB of a section")
             }
+            Self::Kinds { most } => write!(
+                f,
+                "the events are of more than {most} kinds, which is what a file may define; hint: \
+                 choose some of them"
+            ),
+            Self::Tracks => write!(
+                f,
+                "the events are on more than {} tracks; hint: choose some of them, or another field for tracks",
+                elog::MOST_NUMBERS
+            ),
             Self::Events => write!(
                 f,
-                "the events are of more than {} kinds, which is what a file may define; hint: \
-                 choose some of them",
-                definitions::MOST_EVENTS
+                "there are more than {} events; hint: choose some of them",
+                u32::MAX
+            ),
+            Self::Values { kind } => write!(
+                f,
+                "an event of type {kind} does not have the type, the track or the values that were declared"
             ),
             Self::Sections { events } => write!(
                 f,
                 "{events} events take more sections than the {} of a file",
                 u16::MAX
             ),
-            Self::Output(error) => write!(f, "{error}"),
+            Self::Output(error) => f.write_str(&kymo_io::reason(error)),
         }
     }
 }
@@ -132,17 +159,14 @@ pub struct Builder {
     symbols: BTreeMap<u32, u32>,
     events: BTreeMap<u32, [u32; 2]>,
     tracks: BTreeMap<u32, u32>,
-    entries: Sorter<u64, SplitEntry>,
+    entries: Sorter<u64>,
     entry_count: usize,
     /// The numbers that tracks of events get when they are written, where they differ.
     track_numbers: Option<HashMap<u32, u32>>,
 }
 
-/// The time of the event that some bytes begin with, and its length.
-type SplitEntry = fn(&[u8]) -> Option<(u64, usize)>;
-
-/// How events in a byte order are split.
-fn split_entry(order: ByteOrder) -> SplitEntry {
+/// How events in a byte order are split, by time.
+fn split_entry(order: ByteOrder) -> Split<u64> {
     fn split(bytes: &[u8], order: ByteOrder) -> Option<(u64, usize)> {
         let entry = Entry::read(bytes.first_chunk()?, order);
         Some((entry.time, ENTRY_SIZE))
@@ -204,7 +228,8 @@ impl Builder {
             return Ok(false);
         }
         if self.events.len() == definitions::MOST_EVENTS {
-            return Err(Error::Events);
+            let most = definitions::MOST_EVENTS;
+            return Err(Error::Kinds { most });
         }
         let definition = [self.format(name)?, self.format(datum)?];
         self.events.insert(code, definition);

@@ -58,7 +58,7 @@ pub use reason::reason;
 pub use replace::{NewFile, Replace, create_directories, is_beside, replace};
 pub use shared::Shared;
 pub use small::{read_small, read_small_text, take_small_text};
-pub use sort::Sorter;
+pub use sort::{Sorter, Split};
 pub use spool::{SPOOL_LIMIT, Spool, spool_limit, spool_used};
 pub use state::{Changed, FileState, Watch};
 pub use storage::{ReadAt, SharedSource, Storage, Window};

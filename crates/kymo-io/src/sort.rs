@@ -14,12 +14,13 @@ use crate::Spool;
 /// Memory for the rows that are sorted at once, in bytes; their order takes about as much.
 const MOST_MEMORY: usize = 32 << 20;
 
+/// The order of the row that some bytes begin with, and its length.
+pub type Split<O> = fn(&[u8]) -> Option<(O, usize)>;
+
 /// Takes rows in any order and hands them over sorted. Rows of the same order stay in the order in which they came.
-///
-/// `split` returns the order of the row that some bytes begin with, and its length.
 #[derive(Debug)]
-pub struct Sorter<O, S> {
-    split: S,
+pub struct Sorter<O> {
+    split: Split<O>,
     /// Rows behind each other.
     rows: Vec<u8>,
     /// The order of the last one.
@@ -38,9 +39,9 @@ struct Run<O> {
     last: O,
 }
 
-impl<O: Copy + Ord, S: Fn(&[u8]) -> Option<(O, usize)>> Sorter<O, S> {
+impl<O: Copy + Ord> Sorter<O> {
     /// Without rows.
-    pub fn new(split: S) -> Self {
+    pub fn new(split: Split<O>) -> Self {
         Self {
             split,
             rows: Vec::new(),
@@ -164,7 +165,7 @@ impl<O: Copy + Ord, S: Fn(&[u8]) -> Option<(O, usize)>> Sorter<O, S> {
             return Ok(());
         };
         let spilled = spilled.into_inner().map_err(io::Error::from)?.finish()?;
-        merge(&spilled, &self.runs, &self.split, take)
+        merge(&spilled, &self.runs, self.split, take)
     }
 }
 
@@ -172,7 +173,7 @@ impl<O: Copy + Ord, S: Fn(&[u8]) -> Option<(O, usize)>> Sorter<O, S> {
 fn merge<O: Copy + Ord>(
     bytes: &[u8],
     runs: &[Run<O>],
-    split: impl Fn(&[u8]) -> Option<(O, usize)>,
+    split: Split<O>,
     mut take: impl FnMut(O, &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
     let of_run = |run: &Run<O>| bytes.get(run.bytes.start as usize..run.bytes.end as usize);
@@ -198,10 +199,13 @@ fn merge<O: Copy + Ord>(
 mod tests {
     use super::*;
 
+    fn number(row: &[u8]) -> Option<u64> {
+        Some(u64::from_le_bytes(*row.first_chunk()?))
+    }
+
     /// Rows of a key and a number, each of 8 bytes.
     fn sorted(keys: &[u64], memory: usize) -> (Vec<(u64, u64)>, usize) {
-        let number = |row: &[u8]| Some(u64::from_le_bytes(*row.first_chunk()?));
-        let mut sorter = Sorter::new(|row: &[u8]| Some((number(row)?, 16))).with_memory(memory);
+        let mut sorter = Sorter::new(|row| Some((number(row)?, 16))).with_memory(memory);
         for (place, key) in (0_u64..).zip(keys) {
             let row = [key.to_le_bytes(), place.to_le_bytes()].concat();
             sorter.push(|out| out.extend(row)).unwrap();

@@ -31,12 +31,9 @@ pub(crate) struct Sorted {
     pub(crate) rows: u64,
 }
 
-/// The order of the row that some bytes begin with, and its length.
-type Split = fn(&[u8]) -> Option<(Order, usize)>;
-
 /// Takes rows in any order. Rows of the same time and rank keep the order in which they came.
 #[derive(Debug)]
-pub(crate) struct Sorter(kymo_io::Sorter<Order, Split>);
+pub(crate) struct Sorter(kymo_io::Sorter<Order>);
 
 impl Sorter {
     pub(crate) fn new() -> Self {

@@ -21,7 +21,7 @@ pub(crate) use text::write as write_text;
 /// What files begin with, after the length of it.
 const MAGIC: &[u8] = b"\0\0\0\x07elog v0";
 /// Types that events can be of, and tracks that they can be on: both numbers have 16 bits.
-const MOST_NUMBERS: usize = 1 << 16;
+pub(crate) const MOST_NUMBERS: usize = 1 << 16;
 /// Arguments of a type. An event has at most 20 bytes of them, and each takes one or more.
 const MOST_ARGUMENTS: usize = 64;
 /// Labels of all types together. One takes a byte of the file, and a hundred of the memory.

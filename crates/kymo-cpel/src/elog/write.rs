@@ -4,14 +4,14 @@
 //! order of time. Events beyond some megabytes are in temporary storage until then.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::io::{self, Write};
+use std::io::Write;
 
 use kymo_io::Sorter;
 use kymo_time::NANOS_PER_SECOND;
 
 use super::{Argument, ArgumentKind, MAGIC, MOST_ARGUMENTS, MOST_NUMBERS, Moment, Value};
 use crate::strings::{StringError, Strings};
+use crate::write::Error;
 
 /// Bytes of arguments that an event may have in the memory of VPP's programs.
 pub const MOST_BYTES: u8 = 20;
@@ -19,67 +19,7 @@ pub const MOST_BYTES: u8 = 20;
 /// seconds: later ones are up to a nanosecond off, and from 52 days on two.
 pub const EXACT_NANOS: u64 = 1 << 51;
 
-/// Why a file cannot be written.
-#[derive(Debug)]
-pub enum Error {
-    /// A string cannot be in the table.
-    String(StringError),
-    /// There are more types of events than a type's number can express.
-    Types,
-    /// There are more tracks than a track's number can express.
-    Tracks,
-    /// There are more events than a file can count.
-    Events,
-    /// A type has more arguments than are read, or an event is of a type or a track that was not
-    /// added, or its values are not those of its type.
-    Values {
-        /// The type, by its number.
-        kind: usize,
-    },
-    /// The output cannot be written.
-    Output(io::Error),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::String(error) => error.fmt(f),
-            Self::Types => write!(
-                f,
-                "the events are of more than {MOST_NUMBERS} kinds; hint: choose some of them"
-            ),
-            Self::Tracks => write!(
-                f,
-                "the events are on more than {MOST_NUMBERS} tracks; hint: choose some of them, or \
-                 another field for tracks"
-            ),
-            Self::Events => write!(
-                f,
-                "there are more than {} events; hint: choose some of them",
-                u32::MAX
-            ),
-            Self::Values { kind } => write!(
-                f,
-                "an event of type {kind} does not have the type, the track or the values that were declared"
-            ),
-            Self::Output(error) => write!(f, "{error}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<StringError> for Error {
-    fn from(error: StringError) -> Self {
-        Self::String(error)
-    }
-}
-
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
-    }
-}
+const TOO_MANY_TYPES: Error = Error::Kinds { most: MOST_NUMBERS };
 
 /// A type of events.
 #[derive(Debug)]
@@ -89,9 +29,6 @@ struct Kind {
     head: Vec<u8>,
     tail: Vec<u8>,
 }
-
-/// Nanoseconds of the event that some bytes begin with, since recording began, and its length.
-type SplitEvent = fn(&[u8]) -> Option<(u64, usize)>;
 
 /// Bytes of an event before its type, track and values: its nanoseconds, and its length.
 const ROW_HEAD: usize = 12;
@@ -112,7 +49,8 @@ pub struct Builder {
     tracks: Vec<u8>,
     track_count: usize,
     strings: Strings,
-    events: Sorter<u64, SplitEvent>,
+    /// By nanoseconds since recording began.
+    events: Sorter<u64>,
     event_count: usize,
     /// Nanoseconds of the last one.
     last: u64,
@@ -155,13 +93,13 @@ impl Builder {
         let mut head = Vec::new();
         string(format, &mut head);
         string(&words(arguments), &mut head);
-        let mut tail = u32_of(labels.len(), Error::Types)?.to_vec();
+        let mut tail = u32_of(labels.len(), TOO_MANY_TYPES)?.to_vec();
         labels.iter().for_each(|label| string(label, &mut tail));
         let key = [&head[..], &tail].concat();
         if let Some(&number) = self.numbers.get(&key) {
             return Ok(number);
         }
-        let taken = u16::try_from(number).map_err(|_| Error::Types)?;
+        let taken = u16::try_from(number).map_err(|_| TOO_MANY_TYPES)?;
         self.numbers.insert(key, taken);
         self.kinds.push(Kind {
             arguments: arguments.to_vec(),
@@ -250,7 +188,7 @@ impl Builder {
             out.write_all(&halves(moment.os_nanos))?;
             out.write_all(&halves(moment.cpu))?;
         }
-        out.write_all(&u32_of(self.kinds.len(), Error::Types)?)?;
+        out.write_all(&u32_of(self.kinds.len(), TOO_MANY_TYPES)?)?;
         for (number, kind) in (1u32..).zip(&self.kinds) {
             out.write_all(&kind.head)?;
             out.write_all(&number.to_be_bytes())?;

@@ -84,12 +84,9 @@ struct Making {
     /// What the line of the file says.
     header: Option<Header>,
     sections: Vec<Section>,
-    /// The events of all sections.
-    entries: Sorter<u64, SplitEntry>,
+    /// The events of all sections, by where they lie.
+    entries: Sorter<u64>,
 }
-
-/// Where the event that some bytes begin with lies, and its length.
-type SplitEntry = fn(&[u8]) -> Option<(u64, usize)>;
 
 /// Bytes of an event before those that a file has: the number of its section and its position there.
 const ROW_HEAD: usize = 8;

@@ -13,8 +13,9 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use kymo_cpel::elog::write::{self, Builder, EXACT_NANOS, MOST_BYTES};
+use kymo_cpel::elog::write::{Builder, EXACT_NANOS, MOST_BYTES};
 use kymo_cpel::elog::{Argument, ArgumentKind, Moment, Value as Datum};
+use kymo_cpel::write;
 use kymo_model::{Base, Chunk, Event, EventClass, Fault, FieldId, Kind, Recording, Scope, Value};
 use kymo_text::Line;
 use kymo_time::Timestamp;
