@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU32;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use kymo::convert::chrome::Chrome;
@@ -59,8 +60,9 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
         return Ok(job.outcome);
     }
     if matches!(to, To::Parquet | To::Arrow) {
-        let windows = job.wanted.windows(&inputs.recordings)?;
-        let (query, outcome) = (job.wanted.query, job.outcome);
+        let wanted = job.wanted();
+        let windows = wanted.windows(job.recordings)?;
+        let (query, outcome) = (wanted.query, job.outcome);
         let written = tables::run(args, to, (query, windows), inputs, terminal)?;
         if !is_stdout(&args.output) {
             terminal.wrote(&args.output, &opens_with(&args.output, to));
@@ -71,7 +73,7 @@ pub(crate) fn run(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failur
         });
     }
     if ctf::dialect(to).is_some() {
-        return traces(args, to, &job);
+        return traces(to, &inputs, &job);
     }
     job.ended(job.written(to), &opens_with(&args.output, to))
 }
@@ -84,11 +86,10 @@ pub(crate) fn report_discarded(discarded: &Discarded, terminal: &Terminal) {
 }
 
 /// Writes traces.
-fn traces(args: &Convert, to: To, job: &Job<'_>) -> Result<Outcome, Failure> {
+fn traces(to: To, inputs: &Inputs, job: &Job<'_>) -> Result<Outcome, Failure> {
     let dialect = ctf::dialect(to).unwrap_or(Dialect::Ctf18);
-    let written = ctf::convert(args, dialect, job.inputs, &job.filter, job.terminal)?;
-    job.terminal
-        .wrote(&args.output, &opens_with(&args.output, to));
+    let written = ctf::convert(job.args, dialect, inputs, &job.filter, job.terminal)?;
+    (job.terminal).wrote(job.output, &opens_with(job.output, to));
     Ok(match job.outcome {
         Outcome::Good => written,
         outcome => outcome,
@@ -99,9 +100,10 @@ fn traces(args: &Convert, to: To, job: &Job<'_>) -> Result<Outcome, Failure> {
 struct Job<'a> {
     args: &'a Convert,
     terminal: &'a Terminal,
-    inputs: &'a Inputs,
+    recordings: &'a [AnyRecording],
+    gmt: bool,
+    output: &'a Path,
     filter: Filter,
-    wanted: Wanted,
     /// Whether it was said already why no event may be found.
     is_explained: bool,
     /// What opening the inputs has shown.
@@ -120,30 +122,20 @@ impl<'a> Job<'a> {
         let wanted = Wanted::new(&args.selection, inputs.gmt);
         let filter = wanted.filter(&inputs.recordings, terminal)?;
         let is_explained = wanted.warn(inputs, &filter, terminal);
-        let outcome = report_opening_faults(inputs, terminal);
-        let known = (is_explained, outcome);
-        Ok(Self::of_filter(args, inputs, filter, known, terminal))
-    }
-
-    /// The same, with a filter of the recordings; `known` is whether it was said already why no event may be found, and
-    /// what opening the inputs has shown.
-    fn of_filter(
-        args: &'a Convert,
-        inputs: &'a Inputs,
-        filter: Filter,
-        known: (bool, Outcome),
-        terminal: &'a Terminal,
-    ) -> Self {
-        let (is_explained, outcome) = known;
-        Self {
+        Ok(Self {
             args,
             terminal,
-            inputs,
+            recordings: &inputs.recordings,
+            gmt: inputs.gmt,
+            output: &args.output,
             filter,
-            wanted: Wanted::new(&args.selection, inputs.gmt),
             is_explained,
-            outcome,
-        }
+            outcome: report_opening_faults(inputs, terminal),
+        })
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted::new(&self.args.selection, self.gmt)
     }
 
     /// Whether damage that was found already ends the work.
@@ -154,7 +146,7 @@ impl<'a> Job<'a> {
     /// How times are shown in warnings.
     fn wall(&self) -> WallOptions {
         WallOptions {
-            gmt: self.inputs.gmt,
+            gmt: self.gmt,
             ..WallOptions::default()
         }
     }
@@ -168,7 +160,7 @@ impl<'a> Job<'a> {
             counters: args.counter.clone(),
             flows: args.flow.clone(),
         };
-        let recordings = &self.inputs.recordings;
+        let recordings = self.recordings;
         let query = Query {
             events: options.patterns(),
             condition: None,
@@ -186,7 +178,7 @@ impl<'a> Job<'a> {
     fn written(&self, to: To) -> Result<Summary, Stop> {
         let args = self.args;
         let wall = self.wall();
-        let recordings = &self.inputs.recordings;
+        let recordings = self.recordings;
         match to {
             To::Jsonl => self.stream(&mut Jsonl::new(args.times.into(), wall)),
             To::Csv => self.stream(&mut csv(
@@ -220,17 +212,17 @@ impl<'a> Job<'a> {
         let Self {
             args,
             terminal,
-            inputs,
+            recordings,
             filter,
             ..
         } = self;
-        let bytes = total_bytes(&inputs.recordings);
-        match is_stdout(&args.output) {
+        let bytes = total_bytes(recordings);
+        match is_stdout(self.output) {
             true => terminal.begin_progress(bytes),
             false => terminal.show_progress(bytes),
         }
         let progress = |bytes| terminal.advance(bytes);
-        let select = Watched::new(&inputs.recordings, &filter, &progress, None);
+        let select = Watched::new(recordings, filter, &progress, None);
         let options = pipeline::Options {
             threads: threads(&args.work),
             ..pipeline::Options::default()
@@ -240,7 +232,6 @@ impl<'a> Job<'a> {
             terminal,
             strict: args.work.strict,
         };
-        let recordings = &inputs.recordings;
         let summary = pipeline::run(recordings, &select, &options, sink, &mut output)?;
         terminal.end_progress();
         match args.work.strict && summary.faults > 0 {
@@ -264,10 +255,10 @@ impl<'a> Job<'a> {
             }
         }
         if !self.is_explained && matches!(&done, Ok(summary) if summary.events == 0) {
-            (self.wanted).warn_of_none(&self.inputs.recordings, terminal);
+            self.wanted().warn_of_none(self.recordings, terminal);
         }
-        if done.is_ok() && !is_stdout(&args.output) {
-            terminal.wrote(&args.output, opens_with);
+        if done.is_ok() && !is_stdout(self.output) {
+            terminal.wrote(self.output, opens_with);
         }
         match done {
             Ok(Summary { faults: 0, .. }) => Ok(self.outcome),
@@ -278,7 +269,7 @@ impl<'a> Job<'a> {
 
     /// Writes what a sink makes as it comes.
     fn stream<A: Sink>(&self, sink: &mut A) -> Result<Summary, Stop> {
-        if is_stdout(&self.args.output) {
+        if is_stdout(self.output) {
             let mut stdout = io::stdout();
             let done = self.run(sink, &mut stdout);
             stdout.flush()?;
@@ -310,8 +301,8 @@ impl<'a> Job<'a> {
 
     /// Writes the output as a whole.
     fn write<T>(&self, write: impl FnOnce(&mut File) -> Result<T, Stop>) -> Result<T, Stop> {
-        let output = &self.args.output;
-        let like = output.metadata().is_ok().then_some(output.as_path());
+        let output = self.output;
+        let like = output.metadata().is_ok().then_some(output);
         let how = Replace {
             like,
             modified: false,
@@ -341,9 +332,9 @@ impl<'a> Job<'a> {
     /// Makes a CPEL file.
     fn cpel(&self, wall: WallOptions) -> Result<Summary, Stop> {
         let args = self.args;
-        let recordings = &self.inputs.recordings;
+        let recordings = self.recordings;
         let order = args.byte_order.map(Into::into);
-        if let [only] = recordings.as_slice()
+        if let [only] = recordings
             && self.is_whole()
             && cpel::is_copied(only)
         {
@@ -351,7 +342,7 @@ impl<'a> Job<'a> {
             return self.reported(Ok(Summary::default()), &losses);
         }
         let is_as_it_is = args.text.is_none() && args.datum.is_none() && args.track.is_none();
-        if let [only @ AnyRecording::Cpel(log)] = recordings.as_slice()
+        if let [only @ AnyRecording::Cpel(log)] = recordings
             && is_as_it_is
             && cpel::is_cut(only)
         {
@@ -390,8 +381,8 @@ impl<'a> Job<'a> {
 
     /// Makes an elog file.
     fn elog(&self, wall: WallOptions) -> Result<Summary, Stop> {
-        let recordings = &self.inputs.recordings;
-        if let [AnyRecording::Elog(only)] = recordings.as_slice()
+        let recordings = self.recordings;
+        if let [AnyRecording::Elog(only)] = recordings
             && self.is_whole()
         {
             self.write(|file| Ok(file.write_all(only.bytes())?))?;
@@ -401,12 +392,7 @@ impl<'a> Job<'a> {
         let plan = plan.map_err(|error| self.unknown(&error))?;
         let log = Elog::new(recordings, &plan, wall);
         let losses = Arc::clone(log.losses());
-        let done = self.gather(log, |log, mut out| {
-            log.write(&mut out).map_err(|error| match error {
-                kymo_cpel::elog::write::Error::Output(error) => error,
-                error => invalid(&error),
-            })
-        });
+        let done = self.gather(log, |log, mut out| log.write(&mut out).map_err(into_io));
         self.reported(done, &losses)
     }
 
@@ -471,7 +457,7 @@ impl<'a> Job<'a> {
             rows: args.rows,
             target,
         };
-        let recordings = &self.inputs.recordings;
+        let recordings = self.recordings;
         let binding = options
             .binding(recordings)
             .map_err(|error| self.unknown(&error))?;
@@ -522,12 +508,8 @@ fn copy(
 fn into_io(error: write::Error) -> io::Error {
     match error {
         write::Error::Output(error) => error,
-        error => invalid(&error),
+        error => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
     }
-}
-
-fn invalid(error: &impl ToString) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
 }
 
 /// Text to the output, the rest to standard error.

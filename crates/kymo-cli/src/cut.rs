@@ -52,7 +52,7 @@ pub(crate) fn run(args: Cut, terminal: &Terminal) -> Result<Outcome, Failure> {
         words.push("--separate".into());
     }
     if is_several && matches!(to, "cpel" | "elog" | "jsonl") {
-        return convert::cut_logs(as_convert(args, words)?, terminal);
+        return convert::cut_logs(&as_convert(args, words)?, terminal);
     }
     convert::run(&as_convert(args, words)?, terminal)
 }

@@ -1,9 +1,9 @@
 //! `kymo cut` of files whose events are pieces of them, and of several event logs.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use kymo::AnyRecording;
 use kymo::convert::Pieces;
@@ -76,39 +76,34 @@ fn directory(
 }
 
 /// Writes several event logs again with the events that are chosen, each to a file below a directory.
-pub(crate) fn cut_logs(mut args: Convert, terminal: &Terminal) -> Result<Outcome, Failure> {
-    refuse_stdout(&args)?;
+pub(crate) fn cut_logs(args: &Convert, terminal: &Terminal) -> Result<Outcome, Failure> {
+    refuse_stdout(args)?;
     refuse_there(&args.output, args.force)?;
-    let to = target(&args)?;
-    let mut inputs = whole_inputs(&args.input, args.work.strict, terminal)?;
-    let job = Job::new(&args, to, &inputs, terminal)?;
+    let to = target(args)?;
+    let inputs = whole_inputs(&args.input, args.work.strict, terminal)?;
+    let mut job = Job::new(args, to, &inputs, terminal)?;
     if job.is_refused() {
         return Ok(job.outcome);
     }
-    let known = (job.is_explained, job.outcome);
-    let mut filters = VecDeque::from(job.filter.split());
-    let output = args.output.clone();
-    let places = places(&inputs.recordings);
-    let mut logs = VecDeque::from(std::mem::take(&mut inputs.recordings));
+    let filters = std::mem::take(&mut job.filter).split();
     let mut sum = Summary::default();
-    let whole = whole_directory(&output, args.force, |beside| {
-        for place in &places {
-            args.output = path_below(beside, place)?;
-            inputs.recordings.extend(logs.pop_front());
-            let Some(filter) = filters.pop_front() else {
-                break;
+    let whole = whole_directory(&args.output, args.force, |beside| {
+        let logs = places(job.recordings).into_iter().zip(job.recordings);
+        for ((place, log), filter) in logs.zip(filters) {
+            let one = Job {
+                recordings: slice::from_ref(log),
+                output: &path_below(beside, &place)?,
+                filter,
+                ..job
             };
-            let job = Job::of_filter(&args, &inputs, filter, known, terminal);
             let Summary {
                 events,
                 faults,
                 discarded,
-            } = job.written(to)?;
+            } = one.written(to)?;
             sum.events += events;
             sum.faults += faults;
             sum.discarded.add(&discarded);
-            filters.push_back(job.filter);
-            logs.extend(inputs.recordings.pop());
         }
         Ok(Outcome::Good)
     });
@@ -117,12 +112,8 @@ pub(crate) fn cut_logs(mut args: Convert, terminal: &Terminal) -> Result<Outcome
         Ok(_) => Err(Stop::Damage),
         Err(failure) => Err(Stop::Failure(failure)),
     };
-    args.output = output;
-    inputs.recordings = logs.into();
     let opens_with = format!("`kymo print {}` prints it", args.output.display());
-    // What is left to do concerns all of them.
-    let filter = filters.pop_front().unwrap_or_default();
-    Job::of_filter(&args, &inputs, filter, known, terminal).ended(done, &opens_with)
+    job.ended(done, &opens_with)
 }
 
 /// Below a directory, the path of a file that was at a place. The directories that it is in are made.
