@@ -15,7 +15,7 @@ use kymo_model::Recording;
 
 use crate::ctf::Stop;
 use crate::terminal::{Failure, Outcome};
-use overwrite::{is_empty, only_tables, only_traces};
+use overwrite::{is_empty, overwritten};
 pub(crate) use places::places;
 
 /// Maximum number of names to skip, in search of a free one, because other processes are writing those directories.
@@ -28,19 +28,15 @@ pub(crate) fn refuse_there(output: &Path, force: bool) -> Result<(), Failure> {
         Ok(there) if !there.is_dir() => {
             "it is a file, and the output is a directory\nhint: choose another output".to_owned()
         }
-        Ok(_) if !is_empty(output) && only_tables(output) => match force {
-            true => return Ok(()),
-            false => "tables already exist there\nhint: `--force` overwrites them".to_owned(),
-        },
-        Ok(_) => match (is_empty(output), only_traces(output), force) {
-            (true, ..) | (_, Ok(()), true) => return Ok(()),
-            (_, Ok(()), false) => {
-                "a trace already exists there\nhint: `--force` overwrites it".to_owned()
-            }
-            // What is not a trace is nothing that this program should remove.
-            (_, Err(found), _) => {
+        Ok(_) if is_empty(output) => return Ok(()),
+        Ok(_) => match overwritten(output) {
+            Ok(_) if force => return Ok(()),
+            Ok(what) => format!("{what} already exist there\nhint: `--force` overwrites them"),
+            // What is not a recording is nothing that this program should remove.
+            Err(found) => {
                 format!(
-                    "the directory is not empty, and not a trace: {found}\nhint: choose another output; only traces are overwritten"
+                    "the directory is not empty, and not a trace: {found}\n\
+                     hint: choose another output; only traces, tables and event logs are overwritten"
                 )
             }
         },

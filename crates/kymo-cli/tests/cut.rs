@@ -156,7 +156,9 @@ fn several_event_logs_stay_apart() {
         let (first, second) = (logs.join(&one), logs.join(&two));
         for options in [&[][..], &track] {
             let cut = ["cut", text(&first), text(&second), "-o", text(&part)];
-            good(&[&cut[..], options].concat());
+            let (code, _, _) = kymo_in(home.path(), &[&cut[..], options].concat());
+            assert_eq!(code, if options.is_empty() { 0 } else { 2 });
+            good(&[&cut[..], &["--force"], options].concat());
             for name in [&one, &two] {
                 let alone = home.path().join("alone").with_extension(ending);
                 let log = logs.join(name);
@@ -165,8 +167,12 @@ fn several_event_logs_stay_apart() {
                 let bytes = fs::read(part.join(name)).unwrap();
                 assert!(bytes == fs::read(&alone).unwrap(), "{name} {options:?}");
             }
-            fs::remove_dir_all(&part).unwrap();
         }
+        fs::write(part.join("own"), "").unwrap();
+        let cut = ["cut", text(&first), text(&second), "-o", text(&part)];
+        let (code, ..) = kymo_in(home.path(), &[&cut[..], &["--force"]].concat());
+        assert_eq!(code, 2);
+        assert!(part.join("own").exists());
     }
     let (one, part) = (logs.join("one.cpel"), home.path().join("part"));
     let cut = ["cut", text(&one), text(&own), "-o", text(&part)];

@@ -1,9 +1,9 @@
-//! What may be overwritten: directories that hold traces, or tables, and nothing else.
+//! What may be overwritten: directories that hold traces, tables, or event logs, and nothing else.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::DirEntry;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kymo_ctf::decode::PACKET_MAGIC;
 use kymo_ctf::metadata;
@@ -18,8 +18,31 @@ pub(super) fn is_empty(path: &Path) -> bool {
     std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
+/// What a directory holds, if it may be overwritten; else what was found.
+pub(super) fn overwritten(path: &Path) -> Result<&'static str, String> {
+    if only_tables(path) {
+        return Ok("tables");
+    }
+    if only_logs(path, DEPTH) {
+        return Ok("event logs");
+    }
+    only_traces(path, DEPTH).map(|()| "traces")
+}
+
+/// Whether a directory holds event logs and nothing else, as `kymo cut` writes several.
+fn only_logs(path: &Path, depth: usize) -> bool {
+    let is_log = |path: PathBuf| {
+        let opened = kymo::open::open(&[path], &kymo::open::Options::default());
+        matches!(&opened.recordings[..], [only] if only.is_log())
+    };
+    all_entries(path, |entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => depth > 0 && only_logs(&entry.path(), depth - 1),
+        kind => kind.is_ok_and(|kind| kind.is_file()) && is_log(entry.path()),
+    })
+}
+
 /// Whether a directory holds what `--to parquet` writes and nothing else: directories of tables, with their parts.
-pub(super) fn only_tables(path: &Path) -> bool {
+fn only_tables(path: &Path) -> bool {
     let is_part = |entry: &DirEntry| {
         let name = entry.file_name();
         let name = name.to_str().unwrap_or_default();
@@ -50,12 +73,8 @@ fn all_entries(path: &Path, is_such: impl Fn(&DirEntry) -> bool) -> bool {
 }
 
 /// Whether a directory is a trace, or holds nothing but directories that are; else what was found.
-pub(super) fn only_traces(path: &Path) -> Result<(), String> {
-    only_traces_below(path, DEPTH)
-}
-
-fn only_traces_below(path: &Path, depth: usize) -> Result<(), String> {
-    let unreadable = |error| format!("{}: {error}", path.display());
+fn only_traces(path: &Path, depth: usize) -> Result<(), String> {
+    let unreadable = |error| format!("{}: {}", path.display(), kymo_io::reason(&error));
     let metadata = Directory::metadata_path(path);
     if let Some(metadata) = &metadata
         && !is_metadata(metadata)
@@ -73,7 +92,7 @@ fn only_traces_below(path: &Path, depth: usize) -> Result<(), String> {
             Some(parts) if kind.is_file() => parts.has(&entry),
             Some(_) => kind.is_dir() && entry.file_name() == "index" && only_indexes(&entry.path()),
             None if kind.is_dir() && depth > 0 => {
-                only_traces_below(&entry.path(), depth - 1)?;
+                only_traces(&entry.path(), depth - 1)?;
                 true
             }
             None => false,
