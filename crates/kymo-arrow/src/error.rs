@@ -25,7 +25,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Query(error) => write!(f, "{error}"),
-            Self::Output(error) => write!(f, "{error}"),
+            Self::Output(error) => f.write_str(&kymo_io::reason(error)),
             Self::Arrow(error) => write!(f, "{error}"),
             Self::Parquet(error) => write!(f, "{error}"),
         }

@@ -61,7 +61,7 @@ fn expand_to(words: Vec<OsString>, deepest: u32, left: &mut u64) -> Result<Vec<O
         // One more than fits shows that there is more.
         let read =
             File::open(&path).and_then(|file| file.take(*left + 1).read_to_string(&mut text));
-        let read = read.map_err(|error| format!("'{shown}': {error}"))? as u64;
+        let read = read.map_err(|error| format!("'{shown}': {}", kymo_io::reason(&error)))? as u64;
         *left = left
             .checked_sub(read)
             .ok_or_else(|| format!("'{shown}': more than {MOST_BYTES} bytes of arguments"))?;

@@ -55,8 +55,9 @@ pub(crate) fn write_file(
     replace(path, how, write).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => exists(path),
         _ => Failure::Usage(format!(
-            "error: cannot write `{}`: {error}",
-            path_text(path)
+            "error: cannot write `{}`: {}",
+            path_text(path),
+            kymo_io::reason(&error)
         )),
     })
 }

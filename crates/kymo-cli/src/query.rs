@@ -20,7 +20,11 @@ pub(crate) fn run(args: &Query) -> Result<Outcome, Failure> {
     };
     Err(Failure::Usage(match error.kind() {
         std::io::ErrorKind::NotFound => format!("error: {}", missing()),
-        _ => format!("error: cannot run `{}`: {error}", program.display()),
+        _ => format!(
+            "error: cannot run `{}`: {}",
+            program.display(),
+            kymo_io::reason(&error)
+        ),
     }))
 }
 

@@ -1,6 +1,7 @@
 //! `kymo serve`.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 
 use kymo::explain;
 use kymo_collectd::network::Security;
@@ -123,11 +124,16 @@ fn check(config: &Config, format: LogFormat, terminal: &Terminal) -> Result<Outc
 
 /// What the file of configuration and the command line say.
 fn configuration(args: &Serve) -> Result<Config, Vec<String>> {
-    let config = match (&args.config, &args.data) {
-        (Some(path), _) if !path.exists() => {
-            let missing = std::io::ErrorKind::NotFound.into();
-            return Err(vec![explain::reading(path, &missing).with_hint()]);
+    if let Some(path) = &args.config {
+        let problem = match path.metadata() {
+            Ok(there) => there.is_dir().then(|| ErrorKind::IsADirectory.into()),
+            Err(error) => Some(error),
+        };
+        if let Some(error) = problem {
+            return Err(vec![explain::reading(path, &error).with_hint()]);
         }
+    }
+    let config = match (&args.config, &args.data) {
         (Some(path), data) => Config::read(path, data.as_deref())?,
         (None, Some(data)) => Config::new(data.clone()),
         (None, None) => return Err(vec!["neither `--config` nor `--data` is specified".into()]),

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 
 use kymo::AnyRecording;
 use kymo::open::are_relative;
-use kymo::timeline::{Cache, IndexOptions, default_directory};
+use kymo::timeline::{IndexOptions, default_directory};
 use kymo_io::{Replace, STANDARD_INPUT, replace};
 use kymo_model::Recording;
 use kymo_view::{
@@ -26,8 +26,9 @@ use kymo_view::{
 use crate::args::view::View;
 use crate::args::{Input, Selection, SymbolArgs};
 use crate::grow::FileStates;
+use crate::index::cached;
 use crate::live::Live;
-use crate::open::{Asked, Wanted, index_key, inputs_with, reopened, report_opening_faults};
+use crate::open::{Asked, Wanted, inputs_with, reopened, report_opening_faults};
 use crate::outputs::refuse_file;
 use crate::terminal::{Failure, Outcome, Terminal};
 use daemon::Daemon;
@@ -412,7 +413,11 @@ fn export(path: &Path, size: usize, api: &Api, terminal: &Terminal) -> Result<()
     })?;
     let write = |file: &mut File| file.write_all(exported.page.as_bytes());
     replace(path, Replace::NEW, write).map_err(|error| {
-        Failure::Usage(format!("error: cannot write `{}`: {error}", path.display()))
+        Failure::Usage(format!(
+            "error: cannot write `{}`: {}",
+            path.display(),
+            kymo_io::reason(&error)
+        ))
     })?;
     if !exported.is_whole {
         terminal.warning(format_args!(
@@ -429,18 +434,10 @@ fn export(path: &Path, size: usize, api: &Api, terminal: &Terminal) -> Result<()
 const MOST_UNINDEXED: u64 = 256 << 10;
 
 fn index_options(args: &View, terminal: &Terminal) -> IndexOptions {
-    let mut options = IndexOptions::default();
+    let (mut options, problem) = cached(&args.input, args.cache.as_deref(), args.no_cache);
     options.unindexed_bytes = MOST_UNINDEXED;
-    let directory = args.cache.clone().or_else(default_directory);
-    match (args.no_cache, directory, index_key(&args.input)) {
-        (true, ..) | (_, None, _) => {}
-        (_, _, None) => terminal.warning(
-            "summaries of recordings that are opened with a key are not kept in the cache",
-        ),
-        (_, Some(directory), Some(key)) => {
-            options.cache = Some(Cache::new(directory));
-            options.opened = key;
-        }
+    if let Some(problem) = problem {
+        terminal.warning(problem);
     }
     options
 }
@@ -467,7 +464,8 @@ fn open_browser(address: &str, terminal: &Terminal) {
         .stderr(Stdio::null());
     if let Err(error) = command.spawn() {
         terminal.warning(format_args!(
-            "cannot open the browser with `{program}`: {error}"
+            "cannot open the browser with `{program}`: {}",
+            kymo_io::reason(&error)
         ));
         terminal.hint("open the address above in a browser");
     }

@@ -82,7 +82,7 @@ fn known(words: &[OsString]) -> Result<Views, String> {
         let text = match kymo_io::read_small_text(&path) {
             Ok(text) => text,
             Err(error) if !is_given && config::is_none(&path, error.kind()) => continue,
-            Err(error) => return Err(format!("'{}': {error}", path.display())),
+            Err(error) => return Err(format!("'{}': {}", path.display(), kymo_io::reason(&error))),
         };
         read(&text, &mut views).map_err(|error| format!("'{}': {error}", path.display()))?;
     }

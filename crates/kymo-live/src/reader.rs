@@ -97,14 +97,24 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Connect { url, error } => write!(f, "cannot connect to `{url}`: {error}"),
-            Self::Lost { url, error } => write!(f, "lost the connection to `{url}`: {error}"),
+            Self::Connect { url, error } => {
+                write!(f, "cannot connect to `{url}`: {}", kymo_io::reason(error))
+            }
+            Self::Lost { url, error } => write!(
+                f,
+                "lost the connection to `{url}`: {}",
+                kymo_io::reason(error)
+            ),
             Self::Protocol { url, error } => write!(f, "{url}: {error}"),
             Self::NoSession { url, .. } => {
                 write!(f, "the relay daemon has no session `{url}`")
             }
             Self::Refused { url, reason } => write!(f, "cannot attach to `{url}`: {reason}"),
-            Self::Write(error) => write!(f, "cannot store what the relay daemon sends: {error}"),
+            Self::Write(error) => write!(
+                f,
+                "cannot store what the relay daemon sends: {}",
+                kymo_io::reason(error)
+            ),
             Self::Full { url, limit } => write!(
                 f,
                 "what `{url}` sends is larger than temporary files may be ({limit} bytes)"

@@ -41,7 +41,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Message(message) => f.write_str(message),
-            Self::Output(error) => write!(f, "writing the output: {error}"),
+            Self::Output(error) => write!(f, "writing the output: {}", reason(error)),
         }
     }
 }

@@ -54,7 +54,7 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(error) => error.fmt(f),
+            Self::Io(error) => f.write_str(&kymo_io::reason(error)),
             Self::OtherBuild => {
                 f.write_str("it is not the file that was traced: its build ID is another one")
             }

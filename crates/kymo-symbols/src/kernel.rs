@@ -30,7 +30,7 @@ pub enum KernelSymbolsError {
 impl fmt::Display for KernelSymbolsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(error) => error.fmt(f),
+            Self::Io(error) => f.write_str(&kymo_io::reason(error)),
             Self::Line(number) => write!(
                 f,
                 "line {number} is not `ADDRESS TYPE NAME`, as lines of /proc/kallsyms are"

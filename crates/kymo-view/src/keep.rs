@@ -84,13 +84,13 @@ impl Keep {
         let size = match std::fs::metadata(path) {
             Ok(metadata) => metadata.len(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Value::Null),
-            Err(error) => return Err(format!("cannot read `{name}`: {error}")),
+            Err(error) => return Err(format!("cannot read `{name}`: {}", kymo_io::reason(&error))),
         };
         if size > MOST_BYTES {
             return Err(format!("`{name}` is larger than {MOST_BYTES} bytes"));
         }
-        let bytes =
-            std::fs::read(path).map_err(|error| format!("cannot read `{name}`: {error}"))?;
+        let bytes = std::fs::read(path)
+            .map_err(|error| format!("cannot read `{name}`: {}", kymo_io::reason(&error)))?;
         match serde_json::from_slice(&bytes) {
             Ok(value @ Value::Object(_)) => Ok(value),
             // It is another program's file: it is not overwritten.
@@ -102,7 +102,13 @@ impl Keep {
         let Some(path) = &self.path else {
             return Ok(());
         };
-        let failed = |error: std::io::Error| format!("cannot write `{}`: {error}", path.display());
+        let failed = |error: std::io::Error| {
+            format!(
+                "cannot write `{}`: {}",
+                path.display(),
+                kymo_io::reason(&error)
+            )
+        };
         if let Some(directory) = path.parent() {
             create_directories(directory, false).map_err(failed)?;
         }

@@ -66,7 +66,11 @@ pub enum ServerError {
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Listen(address, error) => write!(f, "cannot listen on `{address}`: {error}"),
+            Self::Listen(address, error) => write!(
+                f,
+                "cannot listen on `{address}`: {}",
+                kymo_io::reason(error)
+            ),
             Self::Random(error) => write!(f, "cannot make a random token: {error}"),
         }
     }

@@ -72,8 +72,12 @@ pub fn reading(path: &Path, error: &io::Error) -> Explained {
             format!("cannot read `{shown}`: permission denied"),
             format!("`ls -ld {shown}` shows who may read it"),
         ),
+        ErrorKind::IsADirectory => Explained::new(
+            format!("`{shown}` is a directory, not a file"),
+            "specify a file in it",
+        ),
         _ => Explained {
-            problem: format!("{shown}: {error}"),
+            problem: format!("{shown}: {}", kymo_io::reason(error)),
             hint: None,
         },
     }

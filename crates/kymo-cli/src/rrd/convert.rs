@@ -257,7 +257,8 @@ fn link(job: &Job, first: &Job, output: Output, args: &Convert) -> Result<Done, 
             if let Done::Converted { notes, .. } = &mut done {
                 let first = first.output.display();
                 notes.push(format!(
-                    "cannot be a hard link to `{first}`: {error}; it is a file of its own"
+                    "cannot be a hard link to `{first}`: {}; it is a file of its own",
+                    kymo_io::reason(&error)
                 ));
             }
             Ok(done)

@@ -51,7 +51,7 @@ pub(super) fn send(
         false => types(&args.types_db)?,
     };
     let unreadable = |error: io::Error| {
-        terminal.error(format_args!("{source}: {error}"));
+        terminal.error(format_args!("{source}: {}", kymo_io::reason(&error)));
         Failure::Unreadable
     };
     let mut input: Box<dyn Read> = match source {
@@ -173,7 +173,8 @@ fn types(paths: &[PathBuf]) -> Result<TypesDb, Failure> {
             let hint = "hint: `--types-db FILE` names a file with the types of the values";
             Failure::Usage(format!("error: {shown}: {error}\n{hint}"))
         };
-        let text = kymo_io::read_small_text(path).map_err(|error| failed(&error))?;
+        let text =
+            kymo_io::read_small_text(path).map_err(|error| failed(&kymo_io::reason(&error)))?;
         types.add(&text).map_err(|error| failed(&error))?;
     }
     Ok(types)

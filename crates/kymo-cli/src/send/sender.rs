@@ -339,8 +339,8 @@ fn protection(args: &Send) -> Result<Protection, Failure> {
             return Err(usage(problem.to_string()));
         }
     };
-    let text =
-        kymo_io::read_small(file).map_err(|error| usage(format!("{}: {error}", file.display())))?;
+    let text = kymo_io::read_small(file)
+        .map_err(|error| usage(format!("{}: {}", file.display(), kymo_io::reason(&error))))?;
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let password = line.strip_suffix(b"\r").unwrap_or(line).to_vec();
     if password.is_empty() {

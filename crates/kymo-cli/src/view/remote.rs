@@ -248,7 +248,7 @@ impl RemoteServer {
                 Ok(())
             }
             Err(error) => {
-                let problem = format!("{}: {error}", self.address);
+                let problem = format!("{}: {}", self.address, kymo_io::reason(&error));
                 // At first, the caller reports it.
                 if !known.databases.is_empty() && known.problem.as_ref() != Some(&problem) {
                     Terminal::new().warning(format_args!("{problem}; what is shown stays"));

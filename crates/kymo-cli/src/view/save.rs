@@ -32,8 +32,13 @@ pub(super) fn save(args: &View) -> Save {
         let name = directory.map(|byte| format!("{byte:02x}")).concat();
         let directory = std::env::temp_dir().join(format!("kymo-save-{name}"));
         // For this user alone: others may not read the recordings.
-        kymo_io::private_directory(&directory, true)
-            .map_err(|error| format!("cannot write `{}`: {error}", directory.display()))?;
+        kymo_io::private_directory(&directory, true).map_err(|error| {
+            format!(
+                "cannot write `{}`: {}",
+                directory.display(),
+                kymo_io::reason(&error)
+            )
+        })?;
         let path = directory.join("saved");
         let mut saved = converted(saving, &input, &selection, &path, false);
         if saved.is_err() && saving.format == "cpel" {
@@ -104,7 +109,10 @@ fn converted(
                 "this is more than {most} MiB, too much for a browser: use `kymo convert`"
             ))
         }
-        Err(error) => Err(format!("cannot read what was converted: {error}")),
+        Err(error) => Err(format!(
+            "cannot read what was converted: {}",
+            kymo_io::reason(&error)
+        )),
     }
 }
 

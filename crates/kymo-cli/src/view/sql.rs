@@ -58,7 +58,11 @@ fn answer(words: &[OsString], text: &str, stop: &AtomicBool) -> Result<SqlRows, 
         .stderr(Stdio::piped());
     let child = command.spawn().map_err(|error| match error.kind() {
         ErrorKind::NotFound => query::missing(),
-        _ => format!("cannot run `{}`: {error}", program.display()),
+        _ => format!(
+            "cannot run `{}`: {}",
+            program.display(),
+            kymo_io::reason(&error)
+        ),
     })?;
     let mut running = Running(child);
     if let Some(mut input) = running.0.stdin.take() {

@@ -38,8 +38,9 @@ impl SpoolDirectory {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => {
                     let message = format!(
-                        "cannot create a directory in `{}`: {error}; set TMPDIR to another directory",
-                        parent.display()
+                        "cannot create a directory in `{}`: {}; set TMPDIR to another directory",
+                        parent.display(),
+                        kymo_io::reason(&error)
                     );
                     return Err(io::Error::new(error.kind(), message));
                 }

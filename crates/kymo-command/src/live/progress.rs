@@ -260,7 +260,12 @@ fn store(file: &Path, bytes: &[u8]) -> io::Result<()> {
     name.push(".new");
     let new = PathBuf::from(name);
     let stored = fs::write(&new, bytes).and_then(|()| fs::rename(&new, file));
-    stored.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
+    stored.map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!("{}: {}", file.display(), kymo_io::reason(&error)),
+        )
+    })
 }
 
 /// The file in which the packets of a stream are: here it is always one.

@@ -58,7 +58,7 @@ impl fmt::Display for WriteError {
                 "the packet cannot end within a byte, as packets do not have the size of their \
                  content: left out of its last events: {events}"
             ),
-            Self::Output(error) => write!(f, "{error}"),
+            Self::Output(error) => f.write_str(&kymo_io::reason(error)),
         }
     }
 }

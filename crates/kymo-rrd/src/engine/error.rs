@@ -22,7 +22,7 @@ pub enum StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(error) => error.fmt(f),
+            Self::Io(error) => f.write_str(&kymo_io::reason(error)),
             Self::Portable(error) => error.fmt(f),
             Self::Native(error) => error.fmt(f),
         }

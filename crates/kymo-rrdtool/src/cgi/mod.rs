@@ -59,9 +59,9 @@ pub fn cgi(
         }
     };
     let text = match file {
-        b"-" => {
-            read_all(input).map_err(|error| Failure::new(format!("reading the page: {error}")))?
-        }
+        b"-" => read_all(input).map_err(|error| {
+            Failure::new(format!("reading the page: {}", kymo_io::reason(&error)))
+        })?,
         file => read_file(file).map_err(Failure::new)?,
     };
     // The first line is for the system, which runs pages as programs.

@@ -19,7 +19,9 @@ impl Request {
         input: &mut dyn BufRead,
         warn: &mut dyn FnMut(&str),
     ) -> Result<Self, Failure> {
-        let broken = |error: std::io::Error| Failure::new(format!("reading the request: {error}"));
+        let broken = |error: std::io::Error| {
+            Failure::new(format!("reading the request: {}", kymo_io::reason(&error)))
+        };
         let mut text = Vec::new();
         match environment("REQUEST_METHOD").as_deref() {
             Some("POST") => {

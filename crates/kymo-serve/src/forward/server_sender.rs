@@ -158,8 +158,9 @@ impl ServerSender {
                     *until = Some(until.map_or(soon, |until| until.min(soon)));
                 }
                 self.log_limiter.report(format_args!(
-                    "{}: {count} lists or messages are not sent on: {error}",
-                    self.server.place()
+                    "{}: {count} lists or messages are not sent on: {}",
+                    self.server.place(),
+                    kymo_io::reason(&error)
                 ));
                 false
             }

@@ -387,7 +387,7 @@ const LOCK: &str = "lock";
 fn lock_directory(locked: &File, directory: &Path) -> io::Result<()> {
     kymo_io::lock(locked, Locking::Try).map_err(|error| {
         let shown = directory.display();
-        let text = format!("`{shown}`: another program uses it: {error}");
+        let text = format!("`{shown}`: another program uses it: {}", reason(&error));
         io::Error::new(error.kind(), text)
     })
 }

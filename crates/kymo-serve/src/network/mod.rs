@@ -364,7 +364,7 @@ impl Listen {
 
     fn wrong(&self, error: &io::Error) -> io::Error {
         let place = format!("{}, port {}", self.host, self.port);
-        io::Error::new(error.kind(), format!("{place}: {error}"))
+        io::Error::new(error.kind(), format!("{place}: {}", kymo_io::reason(error)))
     }
 }
 

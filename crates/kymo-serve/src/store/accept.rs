@@ -214,8 +214,7 @@ impl Store {
         group.bytes.clear();
         if let Err(error) = &done {
             self.log_limiter.report(format_args!(
-                "the journal cannot be written: {error}; updates are not safe, and none are acknowledged"
-            ));
+                "the journal cannot be written: {}; updates are not safe, and none are acknowledged", kymo_io::reason(error)));
         }
         if journal.is_long() {
             self.upkeep.press(Wish::Rotate);

@@ -236,8 +236,10 @@ impl Store {
             && let Err(error) = journal.carry(&mut group.bytes)
         {
             // It is in memory still, and so in the next file of the journal.
-            self.log_limiter
-                .report(format_args!("the journal cannot be written: {error}"));
+            self.log_limiter.report(format_args!(
+                "the journal cannot be written: {}",
+                reason(&error)
+            ));
         }
     }
 

@@ -247,7 +247,7 @@ impl Store {
         if let Err(error) = upkeep::end(self) {
             (self.options.log)(
                 Level::Error,
-                &format!("the journal cannot be ended: {error}"),
+                &format!("the journal cannot be ended: {}", reason(&error)),
             );
             return false;
         }

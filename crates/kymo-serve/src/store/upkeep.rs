@@ -114,9 +114,10 @@ pub(super) fn run(store: &Store) {
             Wish::Write => store.flush_all(),
             Wish::Rotate => {
                 if let Err(error) = write_all(store) {
-                    store
-                        .log_limiter
-                        .report(format_args!("a new journal cannot be begun: {error}"));
+                    store.log_limiter.report(format_args!(
+                        "a new journal cannot be begun: {}",
+                        kymo_io::reason(&error)
+                    ));
                 }
                 times.rotated = Instant::now();
                 times.rotate = times.rotated + ROTATE_PAUSE;

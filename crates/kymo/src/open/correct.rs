@@ -137,7 +137,7 @@ impl Corrections {
         let how = kymo_io::Replace::NEW;
         let write = |file: &mut fs::File| io::Write::write_all(file, text.as_bytes());
         kymo_io::replace(path, how, write)
-            .map_err(|error| AlignError(format!("{}: {error}", path.display())))
+            .map_err(|error| AlignError(format!("{}: {}", path.display(), kymo_io::reason(&error))))
     }
 }
 

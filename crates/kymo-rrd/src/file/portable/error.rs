@@ -86,7 +86,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(error) => error.fmt(f),
+            Self::Io(error) => f.write_str(&kymo_io::reason(error)),
             Self::NotPortable { found } => write!(
                 f,
                 "offset 0: found `{}`, expected the beginning of a portable RRD `{}`",

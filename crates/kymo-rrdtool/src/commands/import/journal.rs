@@ -266,7 +266,11 @@ impl Import<'_> {
             return Ok(vec![self.input.to_vec()]);
         }
         let cannot = |error: std::io::Error| {
-            Failure::new(format!("reading '{}': {error}", shown(self.input)))
+            Failure::new(format!(
+                "reading '{}': {}",
+                shown(self.input),
+                kymo_io::reason(&error)
+            ))
         };
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&path).map_err(cannot)? {

@@ -114,8 +114,13 @@ impl Import<'_> {
         }
         let root = kymo_io::path::path(self.input).into_owned();
         let base = kymo_io::path::path(self.output).into_owned();
-        let mut files = files_of(&root)
-            .map_err(|error| Failure::new(format!("reading '{}': {error}", shown(self.input))))?;
+        let mut files = files_of(&root).map_err(|error| {
+            Failure::new(format!(
+                "reading '{}': {}",
+                shown(self.input),
+                kymo_io::reason(&error)
+            ))
+        })?;
         files.sort();
         let mut tally = Tally::default();
         let mut taken: HashMap<String, PathBuf> = HashMap::new();
@@ -188,7 +193,11 @@ impl Import<'_> {
         }
         if let Some(directory) = target.parent() {
             kymo_io::create_directories(directory, session.durable).map_err(|error| {
-                Failure::new(format!("creating '{}': {error}", directory.display()))
+                Failure::new(format!(
+                    "creating '{}': {}",
+                    directory.display(),
+                    kymo_io::reason(&error)
+                ))
             })?;
         }
         match layout {
