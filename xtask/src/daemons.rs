@@ -1,7 +1,7 @@
 //! Daemons: programs that run beside this one, what `kymo serve` reports about itself, the users whose datagrams
 //! it takes; and rrdcached and `kymo serve` side by side.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -90,6 +90,27 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// The body of the next answer on a connection of HTTP, which has a status of success and a length.
+pub(crate) fn http_body(stream: &mut impl BufRead) -> Outcome<Vec<u8>> {
+    let mut length = 0;
+    let mut line = String::new();
+    stream.read_line(&mut line)?;
+    if !line.contains(" 20") {
+        return Err(format!("found `{}`, expected status 200 or 204", line.trim()).into());
+    }
+    while line.trim() != "" {
+        line.clear();
+        stream.read_line(&mut line)?;
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse()?;
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    Ok(body)
 }
 
 /// What a `kymo serve` reports about itself.

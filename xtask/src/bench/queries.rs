@@ -2,7 +2,7 @@
 //! anything is lost.
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use kymo_rrd::Source;
 
 use crate::Outcome;
 use crate::args::Args;
-use crate::daemons::{Running, free_port};
+use crate::daemons::{Running, free_port, http_body};
 use crate::process::{build_kymo, command};
 
 /// How long the daemon has to begin, and a query to be answered.
@@ -278,22 +278,7 @@ fn queries(
             stream.get_mut(),
             "GET /api/v1/query_range?query={query}&start={begin}&end={end}&step=5 HTTP/1.1\r\nHost: x\r\n\r\n"
         )?;
-        let mut length = 0;
-        let mut line = String::new();
-        stream.read_line(&mut line)?;
-        if !line.contains(" 200 ") {
-            return Err(format!("found `{}`, expected status 200", line.trim()).into());
-        }
-        while line.trim() != "" {
-            line.clear();
-            stream.read_line(&mut line)?;
-            let lower = line.to_ascii_lowercase();
-            if let Some(value) = lower.strip_prefix("content-length:") {
-                length = value.trim().parse()?;
-            }
-        }
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body)?;
+        let body = http_body(&mut stream)?;
         times.push(asked.elapsed());
         let begins = b"{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\"";
         if !body.starts_with(begins) || has_warnings(&body) {

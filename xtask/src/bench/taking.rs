@@ -1,7 +1,7 @@
 //! Samples that `kymo serve` takes with a journal: lines of Graphite and of InfluxDB, and Prometheus' remote write.
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::serve::cpu;
 use crate::Outcome;
 use crate::args::Args;
-use crate::daemons::{Running, free_port};
+use crate::daemons::{Metrics, Running, free_port, http_body};
 use crate::process::{build_kymo, command};
 
 /// Series, each of a database.
@@ -70,10 +70,13 @@ fn taken(kymo: &Path, table: &str, way: Way, rounds: u64) -> Outcome<(Duration, 
     );
     let file = folder.path().join("kymo.toml");
     std::fs::write(&file, config)?;
-    let daemon = Running::begin(
-        command(kymo).args(["serve", "--config"]).arg(&file),
-        &folder.path().join("log"),
-    )?;
+    let log = folder.path().join("log");
+    let daemon = Running::begin(command(kymo).args(["serve", "--config"]).arg(&file), &log)?;
+    let metrics = Metrics { port: metrics, log };
+    let wait_for = |samples| {
+        let is_all = |accepted| accepted == samples;
+        metrics.wait("updates_accepted_total", PATIENCE, is_all)
+    };
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let begin = now - rounds - 10;
     // What is sent is made before, so that it costs no time.
@@ -90,7 +93,7 @@ fn taken(kymo: &Path, table: &str, way: Way, rounds: u64) -> Outcome<(Duration, 
     for request in &first {
         send(&mut stream, way, request)?;
     }
-    wait_for(metrics, warm * SERIES)?;
+    wait_for(warm * SERIES)?;
     let (used, since) = (cpu(daemon.id())?, Instant::now());
     for request in &rest {
         send(&mut stream, way, request)?;
@@ -102,7 +105,7 @@ fn taken(kymo: &Path, table: &str, way: Way, rounds: u64) -> Outcome<(Duration, 
     }
     let clock = since.elapsed();
     let used = cpu(daemon.id())?.saturating_sub(used);
-    wait_for(metrics, rounds * SERIES)?;
+    wait_for(rounds * SERIES)?;
     daemon.end()?;
     Ok((clock, used))
 }
@@ -200,41 +203,5 @@ fn send(stream: &mut BufReader<TcpStream>, way: Way, request: &[u8]) -> Outcome 
     if matches!(way, Way::Graphite) {
         return Ok(());
     }
-    let mut line = String::new();
-    stream.read_line(&mut line)?;
-    if !line.contains(" 20") {
-        return Err(format!("found `{}`, expected status 200 or 204", line.trim()).into());
-    }
-    let mut length = 0;
-    while line.trim() != "" {
-        line.clear();
-        stream.read_line(&mut line)?;
-        let lower = line.to_ascii_lowercase();
-        if let Some(value) = lower.strip_prefix("content-length:") {
-            length = value.trim().parse()?;
-        }
-    }
-    Ok(stream.read_exact(&mut vec![0; length])?)
-}
-
-/// Waits until the daemon counts so many samples as accepted.
-fn wait_for(metrics: u16, samples: u64) -> Outcome {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        let mut stream = connect(metrics)?;
-        let request = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
-        stream.get_mut().write_all(request)?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page)?;
-        let accepted = page
-            .lines()
-            .find_map(|line| line.strip_prefix("kymo_updates_accepted_total "));
-        if accepted.is_some_and(|count| count.parse() == Ok(samples)) {
-            return Ok(());
-        }
-        if Instant::now() > end {
-            return Err(format!("{accepted:?} of {samples} samples were accepted").into());
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    http_body(stream).map(drop)
 }
