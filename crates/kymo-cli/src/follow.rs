@@ -19,7 +19,8 @@ use kymo_io::Tree;
 use kymo_model::{FaultReport, Recording};
 use kymo_time::Timestamp;
 
-use crate::args::{Input, Print};
+use crate::args::Input;
+use crate::args::print::Print;
 use crate::grow::{PERIOD, Watcher};
 use crate::live::{Growing, Resume, Shown};
 use crate::open::{Asked, Inputs, Wanted, are_empty, reopened};

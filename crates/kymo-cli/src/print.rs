@@ -18,7 +18,8 @@ use kymo::show::{Palette, Sink, Times, WallOptions, pretty};
 use kymo_model::{FaultReport, Recording, Shift};
 use kymo_text::visible;
 
-use crate::args::{self, Color, DetailsItem, Format, Print};
+use crate::args;
+use crate::args::print::{Color, DetailsItem, Format, Print, joined};
 use crate::follow;
 use crate::formats::refuse_foreign;
 use crate::live::{Live, Resume};
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
     }
     match args.format {
         Format::Pretty => {
-            let names = pretty::Names::parse(&args::joined(&args.names)).unwrap_or_default();
+            let names = pretty::Names::parse(&joined(&args.names)).unwrap_or_default();
             let options = pretty::Options {
                 wall: WallOptions::default(),
                 cycles: args.clock_cycles,
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &Print, terminal: &Terminal) -> Result<Outcome, Failure>
                     enum_flags: args.enum_flags,
                     ..names
                 },
-                fields: pretty::Fields::parse(&args::joined(&args.fields)).unwrap_or_default(),
+                fields: pretty::Fields::parse(&joined(&args.fields)).unwrap_or_default(),
                 colors: palette(args.color),
             };
             show(args, terminal, |recordings, wall| {
