@@ -7,7 +7,7 @@ use std::path::Path;
 use kymo::AnyRecording;
 use kymo::filter::{Filter, Glob, Query, first_event_time};
 use kymo::pipeline::{self, Output, Span, Summary, Tail, Watched};
-use kymo::show::context::Context;
+use kymo::show::context::{Context, Marked};
 use kymo::show::cpeldump::CpelDump;
 use kymo::show::csv::Csv;
 use kymo::show::details::{Details, DetailsOptions};
@@ -205,10 +205,14 @@ fn show_in<A: Sink>(
         let (before, after) = (args.before as usize, args.after as usize);
         let around = Filter::new(&Query::default(), &wanted.windows(recordings)?, recordings)
             .map_err(|error| Failure::Usage(error.render("--where", terminal.color())))?;
-        let mut context = Context::new(sink, &filter, before, after, separator);
+        let marked = Marked {
+            shown: &around,
+            wanted: &filter,
+        };
+        let mut context = Context::new(sink, before, after, separator);
         terminal.begin_progress(total_bytes(recordings));
         let progress = |bytes| terminal.advance(bytes);
-        let select = Watched::new(recordings, &around, &progress, None);
+        let select = Watched::new(recordings, &marked, &progress, None);
         let summary = pipeline::run(recordings, &select, &options, &mut context, &mut output)?;
         return ended(args, terminal, &summary, outcome, none);
     }

@@ -1,8 +1,8 @@
 //! Aggregations: values of several series become one.
 
 use foldhash::{HashMap, HashMapExt};
-use promql_parser::parser::{AggregateExpr, LabelModifier};
 
+use crate::ast::{Aggregate, Grouping, Kind};
 use crate::eval::{ABSENT, Column, Evaluator, Grid, Value, is_absent, merge};
 use crate::functions::is_label;
 use crate::over_time::quantile;
@@ -26,23 +26,40 @@ pub(crate) enum Operator {
 }
 
 impl Operator {
-    pub(crate) fn of(aggregate: &AggregateExpr) -> Result<Self, String> {
-        let name = aggregate.op.to_string();
-        Ok(match name.as_str() {
-            "sum" => Self::Sum,
-            "avg" => Self::Average,
-            "count" => Self::Count,
-            "min" => Self::Min,
-            "max" => Self::Max,
-            "group" => Self::Group,
-            "stddev" => Self::Deviation,
-            "stdvar" => Self::Variance,
-            "topk" => Self::TopK,
-            "bottomk" => Self::BottomK,
-            "quantile" => Self::Quantile,
-            "count_values" => Self::CountValues,
-            _ => return Err(format!("unknown aggregation {name}")),
-        })
+    const NAMES: [(&str, Self); 12] = [
+        ("sum", Self::Sum),
+        ("avg", Self::Average),
+        ("count", Self::Count),
+        ("min", Self::Min),
+        ("max", Self::Max),
+        ("group", Self::Group),
+        ("stddev", Self::Deviation),
+        ("stdvar", Self::Variance),
+        ("topk", Self::TopK),
+        ("bottomk", Self::BottomK),
+        ("quantile", Self::Quantile),
+        ("count_values", Self::CountValues),
+    ];
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let mut names = Self::NAMES.iter();
+        names.find(|(known, _)| *known == name).map(|it| it.1)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        let mut names = Self::NAMES.iter();
+        names
+            .find(|(_, operator)| *operator == self)
+            .map_or("", |it| it.0)
+    }
+
+    /// What the parameter is, of those that have one.
+    pub(crate) const fn parameter(self) -> Option<Kind> {
+        match self {
+            Self::TopK | Self::BottomK | Self::Quantile => Some(Kind::Scalar),
+            Self::CountValues => Some(Kind::Text),
+            _ => None,
+        }
     }
 }
 
@@ -55,13 +72,13 @@ struct Group {
 impl Evaluator<'_> {
     pub(crate) fn aggregate(
         &self,
-        aggregate: &AggregateExpr,
+        aggregate: &Aggregate,
         grid: &Grid,
     ) -> Result<Value, QueryError> {
-        let operator = Operator::of(aggregate).map_err(QueryError::Execution)?;
-        let parameter = aggregate.param.as_deref();
+        let operator = aggregate.operator;
+        let parameter = aggregate.parameter.as_ref();
         let columns = self.columns(&aggregate.expr, grid)?;
-        let groups = group(&columns, aggregate.modifier.as_ref());
+        let groups = group(&columns, aggregate.grouping.as_ref());
         let missing = || QueryError::execution("the aggregation lacks its parameter");
         let aggregated = match operator {
             Operator::TopK | Operator::BottomK => {
@@ -159,14 +176,14 @@ impl Evaluator<'_> {
 }
 
 /// Which columns belong together.
-fn group(columns: &[Column], modifier: Option<&LabelModifier>) -> Vec<Group> {
+fn group(columns: &[Column], modifier: Option<&Grouping>) -> Vec<Group> {
     let mut places: HashMap<Labels, usize> = HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
     for (member, column) in columns.iter().enumerate() {
         let labels = match modifier {
             None => Labels::default(),
-            Some(LabelModifier::Include(names)) => column.labels.only(&names.labels),
-            Some(LabelModifier::Exclude(names)) => column.labels.without(&names.labels),
+            Some(Grouping::Only(names)) => column.labels.only(names),
+            Some(Grouping::Without(names)) => column.labels.without(names),
         };
         match places.get(&labels) {
             Some(place) => groups[*place].members.push(member),

@@ -1,8 +1,8 @@
 //! Operators between two expressions.
 
 use foldhash::{HashMap, HashMapExt};
-use promql_parser::parser::{BinModifier, BinaryExpr, LabelModifier, VectorMatchCardinality};
 
+use crate::ast::{Binary, Cardinality, Grouping, Modifier};
 use crate::eval::{ABSENT, Column, Evaluator, Grid, Value, is_absent, merge};
 use crate::{Labels, QueryError};
 
@@ -86,16 +86,11 @@ impl Operator {
     }
 }
 
-/// How series of both sides find each other.
-struct Matching<'m> {
-    modifier: Option<&'m BinModifier>,
-}
-
-impl Matching<'_> {
+impl Modifier {
     fn signature(&self, labels: &Labels) -> Labels {
-        match self.modifier.and_then(|it| it.matching.as_ref()) {
-            Some(LabelModifier::Include(names)) => labels.only(&names.labels),
-            Some(LabelModifier::Exclude(names)) => labels.without(&names.labels),
+        match &self.matching {
+            Some(Grouping::Only(names)) => labels.only(names),
+            Some(Grouping::Without(names)) => labels.without(names),
             None => labels.without_name(),
         }
     }
@@ -107,17 +102,14 @@ impl Matching<'_> {
             true => many.without_name(),
             false => many.clone(),
         };
-        match self.modifier.map(|it| &it.card) {
-            None | Some(VectorMatchCardinality::OneToOne) => {
-                match self.modifier.and_then(|it| it.matching.as_ref()) {
-                    Some(LabelModifier::Include(names)) => labels = labels.only(&names.labels),
-                    Some(LabelModifier::Exclude(names)) => labels = labels.removed(&names.labels),
-                    None => {}
-                }
+        match (&self.cardinality, &self.matching) {
+            (Cardinality::OneToOne, Some(Grouping::Only(names))) => labels = labels.only(names),
+            (Cardinality::OneToOne, Some(Grouping::Without(names))) => {
+                labels = labels.removed(names);
             }
-            Some(card) => {
-                let included = card.labels().map(|names| &names.labels);
-                for name in included.into_iter().flatten() {
+            (Cardinality::OneToOne, None) => {}
+            (cardinality, _) => {
+                for name in cardinality.included() {
                     labels = labels.with(name, one.get(name));
                 }
             }
@@ -125,33 +117,25 @@ impl Matching<'_> {
         labels
     }
 
-    fn is_one_to_one(&self) -> bool {
-        let card = self.modifier.map(|it| &it.card);
-        matches!(card, None | Some(VectorMatchCardinality::OneToOne))
+    const fn is_one_to_one(&self) -> bool {
+        matches!(self.cardinality, Cardinality::OneToOne)
     }
 
-    fn is_one_to_many(&self) -> bool {
-        let card = self.modifier.map(|it| &it.card);
-        matches!(card, Some(VectorMatchCardinality::OneToMany(_)))
-    }
-
-    fn returns_bool(&self) -> bool {
-        self.modifier.is_some_and(|it| it.return_bool)
+    const fn is_one_to_many(&self) -> bool {
+        matches!(self.cardinality, Cardinality::OneToMany(_))
     }
 }
 
 impl Evaluator<'_> {
-    pub(crate) fn binary(&self, binary: &BinaryExpr, grid: &Grid) -> Result<Value, QueryError> {
-        let left = self.eval(&binary.lhs, grid)?;
-        let right = self.eval(&binary.rhs, grid)?;
-        let matching = Matching {
-            modifier: binary.modifier.as_ref(),
-        };
-        let name = binary.op.to_string();
-        let Some(operator) = Operator::of(&name) else {
+    pub(crate) fn binary(&self, binary: &Binary, grid: &Grid) -> Result<Value, QueryError> {
+        let left = self.eval(&binary.left, grid)?;
+        let right = self.eval(&binary.right, grid)?;
+        let matching = &binary.modifier;
+        let name = binary.operator;
+        let Some(operator) = Operator::of(name) else {
             return match (left, right) {
                 (Value::Vector(left), Value::Vector(right)) => {
-                    let combined = self.set(&name, left, right, &matching, grid)?;
+                    let combined = self.set(name, left, right, matching, grid)?;
                     Ok(Value::Vector(combined))
                 }
                 _ => Err(QueryError::execution(format!(
@@ -159,7 +143,7 @@ impl Evaluator<'_> {
                 ))),
             };
         };
-        let returns_bool = matching.returns_bool();
+        let returns_bool = matching.returns_bool;
         self.spend(grid.count)?;
         match (left, right) {
             (Value::Scalar(left), Value::Scalar(right)) => {
@@ -176,7 +160,7 @@ impl Evaluator<'_> {
                 with_scalar(columns, operator, returns_bool, compute)
             }
             (Value::Vector(left), Value::Vector(right)) => Ok(Value::Vector(
-                self.of_vectors(operator, &left, &right, &matching, grid)?,
+                self.of_vectors(operator, &left, &right, matching, grid)?,
             )),
             _ => Err(QueryError::execution(
                 "a string is not part of an operation",
@@ -189,7 +173,7 @@ impl Evaluator<'_> {
         operator: Operator,
         left: &[Column],
         right: &[Column],
-        matching: &Matching<'_>,
+        matching: &Modifier,
         grid: &Grid,
     ) -> Result<Vec<Column>, QueryError> {
         let is_swapped = matching.is_one_to_many();
@@ -197,7 +181,7 @@ impl Evaluator<'_> {
             true => (right, left),
             false => (left, right),
         };
-        let returns_bool = matching.returns_bool();
+        let returns_bool = matching.returns_bool;
         let is_filter = operator.is_comparison() && !returns_bool;
         let drops_name = operator.drops_name(returns_bool);
         // Columns of the side that has one series, by their signatures.
@@ -270,7 +254,7 @@ impl Evaluator<'_> {
         name: &str,
         mut left: Vec<Column>,
         mut right: Vec<Column>,
-        matching: &Matching<'_>,
+        matching: &Modifier,
         grid: &Grid,
     ) -> Result<Vec<Column>, QueryError> {
         // At which steps a signature is there.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use foldhash::{HashMap, HashMapExt};
-use promql_parser::parser::{Expr, UnaryExpr};
 
+use crate::ast::Expr;
 use crate::{Answer, Evaluated, Expression, Labels, QueryError, Sample, SeriesSource};
 
 /// How long a sample counts: five minutes, in milliseconds.
@@ -229,23 +229,20 @@ impl Evaluator<'_> {
 
     pub(crate) fn eval(&self, expr: &Expr, grid: &Grid) -> Result<Value, QueryError> {
         match expr {
-            Expr::Paren(paren) => self.eval(&paren.expr, grid),
-            Expr::NumberLiteral(number) => {
+            Expr::Paren(inner) => self.eval(inner, grid),
+            Expr::Number(number) => {
                 self.spend(grid.count)?;
-                Ok(Value::Scalar(vec![number.val; grid.count]))
+                Ok(Value::Scalar(vec![*number; grid.count]))
             }
-            Expr::StringLiteral(text) => Ok(Value::Text(text.val.clone())),
-            Expr::Unary(unary) => self.negate(unary, grid),
+            Expr::Text(text) => Ok(Value::Text(text.clone())),
+            Expr::Negated(inner) => self.negate(inner, grid),
             Expr::Binary(binary) => self.binary(binary, grid),
             Expr::Aggregate(aggregate) => self.aggregate(aggregate, grid),
             Expr::Call(call) => self.call(call, grid),
-            Expr::VectorSelector(selector) => {
-                Ok(Value::Vector(self.latest(selector, grid, false)?))
-            }
-            Expr::MatrixSelector(_) | Expr::Subquery(_) => {
+            Expr::Selector(selector) => Ok(Value::Vector(self.latest(selector, grid, false)?)),
+            Expr::Range(_) | Expr::Subquery(_) => {
                 Err(QueryError::execution("a range vector is not expected here"))
             }
-            Expr::Extension(_) => Err(QueryError::execution("extensions are not supported")),
         }
     }
 
@@ -273,8 +270,8 @@ impl Evaluator<'_> {
         }
     }
 
-    fn negate(&self, unary: &UnaryExpr, grid: &Grid) -> Result<Value, QueryError> {
-        Ok(match self.eval(&unary.expr, grid)? {
+    fn negate(&self, inner: &Expr, grid: &Grid) -> Result<Value, QueryError> {
+        Ok(match self.eval(inner, grid)? {
             Value::Scalar(values) => Value::Scalar(values.into_iter().map(|it| -it).collect()),
             Value::Vector(columns) => Value::Vector(map(columns, |value| -value)?),
             Value::Text(_) => return Err(QueryError::execution("a string has no sign")),

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use promql_parser::parser::{Call, Expr};
 
+use crate::ast::{Call, Expr, Kind};
 use crate::eval::{ABSENT, Column, Evaluator, Grid, Value, is_absent, map, merge};
 use crate::guard::LARGEST_REGEX;
 use crate::parse::anchored;
@@ -53,29 +53,68 @@ const OF_TIMES: [(&str, OfDate); 8] = [
     ("year", |date| i32::from(date.year())),
 ];
 
-/// Other functions.
-const OTHERS: [&str; 14] = [
-    "absent",
-    "clamp",
-    "clamp_max",
-    "clamp_min",
-    "label_join",
-    "label_replace",
-    "pi",
-    "round",
-    "scalar",
-    "sort",
-    "sort_desc",
-    "time",
-    "timestamp",
-    "vector",
-];
+/// How a function is called.
+pub(crate) struct Signature {
+    pub(crate) name: &'static str,
+    /// What its arguments are; the last one stands for all that follow.
+    pub(crate) args: &'static [Kind],
+    pub(crate) least: usize,
+    /// `None` if there may be any number.
+    pub(crate) most: Option<usize>,
+    pub(crate) returns: Kind,
+}
 
-/// Whether there is such a function here.
-pub(crate) fn is_known(name: &str) -> bool {
-    OF_VALUES.iter().any(|(known, _)| *known == name)
-        || OF_TIMES.iter().any(|(known, _)| *known == name)
-        || OTHERS.contains(&name)
+impl Signature {
+    pub(crate) const fn new(name: &'static str, args: &'static [Kind]) -> Self {
+        Self {
+            name,
+            args,
+            least: args.len(),
+            most: Some(args.len()),
+            returns: Kind::Vector,
+        }
+    }
+}
+
+/// How a function is called, if there is such a one.
+pub(crate) fn signature(name: &str) -> Option<Signature> {
+    use Kind::{Scalar, Text, Vector};
+    if let Some((name, _)) = OF_VALUES.iter().find(|(known, _)| *known == name) {
+        return Some(Signature::new(name, &[Vector]));
+    }
+    if let Some((name, _)) = OF_TIMES.iter().find(|(known, _)| *known == name) {
+        return Some(Signature {
+            least: 0,
+            ..Signature::new(name, &[Vector])
+        });
+    }
+    let returns_scalar = |signature| Signature {
+        returns: Scalar,
+        ..signature
+    };
+    Some(match name {
+        "absent" => Signature::new("absent", &[Vector]),
+        "clamp" => Signature::new("clamp", &[Vector, Scalar, Scalar]),
+        "clamp_max" => Signature::new("clamp_max", &[Vector, Scalar]),
+        "clamp_min" => Signature::new("clamp_min", &[Vector, Scalar]),
+        "label_join" => Signature {
+            most: None,
+            ..Signature::new("label_join", &[Vector, Text, Text])
+        },
+        "label_replace" => Signature::new("label_replace", &[Vector, Text, Text, Text, Text]),
+        "pi" => returns_scalar(Signature::new("pi", &[])),
+        "round" => Signature {
+            least: 1,
+            ..Signature::new("round", &[Vector, Scalar])
+        },
+        "scalar" => returns_scalar(Signature::new("scalar", &[Vector])),
+        "sort" => Signature::new("sort", &[Vector]),
+        "sort_desc" => Signature::new("sort_desc", &[Vector]),
+        "time" => returns_scalar(Signature::new("time", &[])),
+        "timestamp" => Signature::new("timestamp", &[Vector]),
+        "vector" => Signature::new("vector", &[Scalar]),
+        _ => return over_time::signature(name),
+    })
 }
 
 /// Explains why a function is not supported.
@@ -103,15 +142,14 @@ fn sign(value: f64) -> f64 {
 
 impl Evaluator<'_> {
     pub(crate) fn call(&self, call: &Call, grid: &Grid) -> Result<Value, QueryError> {
-        let name = call.func.name;
+        let name = call.name;
         if over_time::is_known(name) {
             return self.over_time(call, grid);
         }
-        let args = &call.args.args;
+        let args = &call.args;
         let arg = |place: usize| {
             let arg = args.get(place);
-            arg.map(|arg| &**arg)
-                .ok_or_else(|| QueryError::execution(format!("{name}() lacks an argument")))
+            arg.ok_or_else(|| QueryError::execution(format!("{name}() lacks an argument")))
         };
         if let Some((_, part)) = OF_TIMES.iter().find(|(known, _)| *known == name) {
             let columns = match args.is_empty() {
@@ -159,11 +197,11 @@ impl Evaluator<'_> {
             "label_join" => return self.label_join(call, grid),
             "timestamp" => {
                 let mut inner = arg(0)?;
-                while let Expr::Paren(paren) = inner {
-                    inner = &paren.expr;
+                while let Expr::Paren(next) = inner {
+                    inner = next;
                 }
                 let columns = match inner {
-                    Expr::VectorSelector(selector) => {
+                    Expr::Selector(selector) => {
                         map(self.latest(selector, grid, true)?, |seconds| seconds)?
                     }
                     other => {
@@ -244,7 +282,7 @@ impl Evaluator<'_> {
     }
 
     fn label_replace(&self, call: &Call, grid: &Grid) -> Result<Value, QueryError> {
-        let args = &call.args.args;
+        let args = &call.args;
         let [vector, to, replacement, from, pattern] = &args[..] else {
             return Err(QueryError::execution(
                 "label_replace() takes five arguments",
@@ -279,7 +317,7 @@ impl Evaluator<'_> {
     }
 
     fn label_join(&self, call: &Call, grid: &Grid) -> Result<Value, QueryError> {
-        let args = &call.args.args;
+        let args = &call.args;
         let [vector, to, separator, from @ ..] = &args[..] else {
             return Err(QueryError::execution(
                 "label_join() takes three arguments at least",
@@ -391,9 +429,9 @@ fn part_of_date(seconds: f64, part: OfDate) -> f64 {
 /// The labels of what `absent` gives for an expression.
 pub(crate) fn absent_labels(expr: &Expr) -> Labels {
     match expr {
-        Expr::Paren(paren) => absent_labels(&paren.expr),
-        Expr::VectorSelector(selector) => Matchers::of(selector).certain_labels(),
-        Expr::MatrixSelector(matrix) => Matchers::of(&matrix.vs).certain_labels(),
+        Expr::Paren(inner) => absent_labels(inner),
+        Expr::Selector(selector) => Matchers::of(selector).certain_labels(),
+        Expr::Range(range) => Matchers::of(&range.selector).certain_labels(),
         _ => Labels::default(),
     }
 }

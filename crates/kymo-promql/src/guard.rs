@@ -407,7 +407,7 @@ pub(crate) fn duration(text: &str) -> Result<(usize, u64), &'static str> {
 }
 
 /// What a string between quotes means; `None` if an escape in it is not understood.
-fn unescape(text: &str) -> Option<String> {
+pub(crate) fn unescape(text: &str) -> Option<String> {
     let mut plain = Vec::with_capacity(text.len());
     let mut push = |char: char| {
         plain.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());

@@ -1,7 +1,7 @@
 //! PromQL over any source of series: no sockets, no files, no clock.
 //!
-//! [`Expression::parse`] reads a query, with the crate `promql-parser` behind a guard that bounds what it is
-//! given; [`evaluate`] computes it over a [`SeriesSource`]. The semantics are those of Prometheus 2.42:
+//! [`Expression::parse`] reads a query, behind a guard that bounds how deep it is; [`evaluate`] computes it over a
+//! [`SeriesSource`]. The semantics are those of Prometheus 2.42:
 //! windows of ranges are closed at both ends, a sample counts for five minutes, the last millisecond included.
 //!
 //! Values are computed for all steps of a query together: a vector is a list of columns, one value for each
@@ -9,10 +9,12 @@
 
 mod aggregate;
 mod answer;
+mod ast;
 mod binary;
 mod error;
 mod eval;
 mod functions;
+mod grammar;
 mod guard;
 mod labels;
 mod number;

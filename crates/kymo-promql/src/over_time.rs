@@ -1,9 +1,8 @@
 //! Functions of the samples in a window.
 
-use promql_parser::parser::Call;
-
+use crate::ast::{Call, Kind};
 use crate::eval::{ABSENT, Column, Evaluator, Grid, Value, is_absent, merge};
-use crate::functions::absent_labels;
+use crate::functions::{Signature, absent_labels};
 use crate::guard::SMOOTHING;
 use crate::select::Window;
 use crate::{QueryError, Sample, Series};
@@ -39,13 +38,26 @@ pub(crate) fn is_known(name: &str) -> bool {
     NAMES.binary_search(&name).is_ok()
 }
 
+/// How a function is called, if there is such a one.
+pub(crate) fn signature(name: &str) -> Option<Signature> {
+    use Kind::{Matrix, Scalar};
+    let name = NAMES[NAMES.binary_search(&name).ok()?];
+    let args: &[Kind] = match name {
+        "predict_linear" => &[Matrix, Scalar],
+        "quantile_over_time" => &[Scalar, Matrix],
+        SMOOTHING => &[Matrix, Scalar, Scalar],
+        _ => &[Matrix],
+    };
+    Some(Signature::new(name, args))
+}
+
 /// Functions of counters.
 const OF_COUNTERS: [&str; 4] = ["rate", "increase", "irate", "resets"];
 
 impl Evaluator<'_> {
     pub(crate) fn over_time(&self, call: &Call, grid: &Grid) -> Result<Value, QueryError> {
-        let name = call.func.name;
-        let args = &call.args.args;
+        let name = call.name;
+        let args = &call.args;
         let missing = || QueryError::execution("an argument is missing");
         // The range vector comes second in one function, and so does a parameter in another.
         let (ranges, parameter) = match name {

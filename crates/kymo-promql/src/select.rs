@@ -1,12 +1,7 @@
 //! Selectors: the last sample before each step, and windows before each step.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
-use promql_parser::parser::{
-    AtModifier, Expr, MatrixSelector, Offset, SubqueryExpr, VectorSelector,
-};
-
 use crate::answer::Matrix;
+use crate::ast::{At, Expr, Range, Selector, Subquery, When};
 use crate::eval::{ABSENT, Column, Evaluator, Grid, is_absent, merge};
 use crate::{Matchers, QueryError, Request, Sample, Series};
 
@@ -27,32 +22,20 @@ pub(crate) struct Window<'a> {
     pub(crate) time: i64,
 }
 
-fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn offset_of(offset: Option<&Offset>) -> i64 {
-    match offset {
-        None => 0,
-        Some(Offset::Pos(offset)) => millis(*offset),
-        Some(Offset::Neg(offset)) => -millis(*offset),
-    }
-}
-
 impl Evaluator<'_> {
     /// The time that `@` says.
-    fn at(&self, at: &AtModifier) -> i64 {
+    const fn at(&self, at: At) -> i64 {
         match at {
-            AtModifier::Start => self.start,
-            AtModifier::End => self.end,
-            AtModifier::At(time) => signed(*time),
+            At::Start => self.start,
+            At::End => self.end,
+            At::Time(time) => time,
         }
     }
 
     /// The times that a selector looks at when it is evaluated at a grid: all the same, if it has `@`.
-    fn references(&self, at: Option<&AtModifier>, offset: Option<&Offset>, grid: &Grid) -> Grid {
-        let offset = offset_of(offset);
-        match at {
+    fn references(&self, when: When, grid: &Grid) -> Grid {
+        let offset = when.offset.unwrap_or_default();
+        match when.at {
             None => Grid {
                 start: grid.start.saturating_sub(offset),
                 ..*grid
@@ -68,12 +51,12 @@ impl Evaluator<'_> {
     /// The last sample before each step that is not too old; its time in seconds, if times are wanted.
     pub(crate) fn latest(
         &self,
-        selector: &VectorSelector,
+        selector: &Selector,
         grid: &Grid,
         times: bool,
     ) -> Result<Vec<Column>, QueryError> {
         let matchers = Matchers::of(selector);
-        let references = self.references(selector.at.as_ref(), selector.offset.as_ref(), grid);
+        let references = self.references(selector.when, grid);
         let request = Request {
             matchers: &matchers,
             start: references.start,
@@ -165,19 +148,18 @@ impl Evaluator<'_> {
             Ok(())
         };
         match expr {
-            Expr::Paren(paren) => {
-                return self.over_windows(&paren.expr, grid, function, compute, met);
+            Expr::Paren(inner) => {
+                return self.over_windows(inner, grid, function, compute, met);
             }
-            Expr::MatrixSelector(matrix) => {
+            Expr::Range(matrix) => {
                 let (references, range) = self.windows_of(matrix, grid);
                 self.samples(matrix, &references, Some(function), &mut |series| {
                     one(&series, &references, range)
                 })?;
             }
             Expr::Subquery(subquery) => {
-                let references =
-                    self.references(subquery.at.as_ref(), subquery.offset.as_ref(), grid);
-                let range = millis(subquery.range);
+                let references = self.references(subquery.when, grid);
+                let range = subquery.range;
                 for series in self.subquery(subquery, &references)? {
                     one(&series, &references, range)?;
                 }
@@ -188,27 +170,25 @@ impl Evaluator<'_> {
         Ok(columns)
     }
 
-    fn windows_of(&self, matrix: &MatrixSelector, grid: &Grid) -> (Grid, i64) {
-        let selector = &matrix.vs;
-        let references = self.references(selector.at.as_ref(), selector.offset.as_ref(), grid);
-        (references, millis(matrix.range))
+    fn windows_of(&self, matrix: &Range, grid: &Grid) -> (Grid, i64) {
+        (self.references(matrix.selector.when, grid), matrix.range)
     }
 
     /// The series of a selector with a range, with all samples of all windows.
     fn samples(
         &self,
-        matrix: &MatrixSelector,
+        matrix: &Range,
         references: &Grid,
         function: Option<&str>,
         take: &mut dyn FnMut(Series) -> Result<(), QueryError>,
     ) -> Result<(), QueryError> {
-        let matchers = Matchers::of(&matrix.vs);
+        let matchers = Matchers::of(&matrix.selector);
         let request = Request {
             matchers: &matchers,
             start: references.start,
             end: references.end(),
             step: references.step,
-            range: Some(millis(matrix.range)),
+            range: Some(matrix.range),
             lookback: Self::lookback(),
             function,
         };
@@ -219,13 +199,9 @@ impl Evaluator<'_> {
     }
 
     /// The series of a subquery, with a sample for each of its steps in any window.
-    fn subquery(
-        &self,
-        subquery: &SubqueryExpr,
-        references: &Grid,
-    ) -> Result<Vec<Series>, QueryError> {
-        let step = subquery.step.map_or(SUBQUERY_STEP, millis).max(1);
-        let first = references.start.saturating_sub(millis(subquery.range));
+    fn subquery(&self, subquery: &Subquery, references: &Grid) -> Result<Vec<Series>, QueryError> {
+        let step = subquery.step.unwrap_or(SUBQUERY_STEP).max(1);
+        let first = references.start.saturating_sub(subquery.range);
         // Its times are multiples of its step.
         let start = first.saturating_add((step - first.rem_euclid(step)) % step);
         let span = references.end().saturating_sub(start);
@@ -268,8 +244,8 @@ impl Evaluator<'_> {
             }
         };
         match expr {
-            Expr::Paren(paren) => return self.raw_ranges(&paren.expr, grid),
-            Expr::MatrixSelector(selector) => {
+            Expr::Paren(inner) => return self.raw_ranges(inner, grid),
+            Expr::Range(selector) => {
                 let (references, range) = self.windows_of(selector, grid);
                 self.samples(selector, &references, None, &mut |series| {
                     take(series, &references, range);
@@ -277,24 +253,15 @@ impl Evaluator<'_> {
                 })?;
             }
             Expr::Subquery(subquery) => {
-                let references =
-                    self.references(subquery.at.as_ref(), subquery.offset.as_ref(), grid);
+                let references = self.references(subquery.when, grid);
                 for series in self.subquery(subquery, &references)? {
-                    take(series, &references, millis(subquery.range));
+                    take(series, &references, subquery.range);
                 }
             }
             _ => return Ok(None),
         }
         matrix.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(Some(matrix))
-    }
-}
-
-/// Milliseconds since 1970, of a time that may be before.
-fn signed(time: SystemTime) -> i64 {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => millis(after),
-        Err(before) => -millis(before.duration()),
     }
 }
 

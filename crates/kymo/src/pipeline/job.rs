@@ -100,6 +100,8 @@ pub(super) struct Jobs<'r> {
 pub(super) struct WorkerState<'r, P> {
     pub renderer: P,
     pub predicate: Predicate<'r>,
+    /// What [marks](Select::mark) events.
+    pub mark: Option<Predicate<'r>>,
     pub block: EventBlock,
 }
 
@@ -376,6 +378,9 @@ impl<'r> Jobs<'r> {
         worker_state
             .predicate
             .chunk(source.recording, source.input, chunk)?;
+        if let Some(mark) = &mut worker_state.mark {
+            mark.chunk(source.recording, source.input, chunk)?;
+        }
         if let Some(numbers) = worker_state.predicate.numbers()
             && worker_state.renderer.takes_blocks()
         {
@@ -407,6 +412,9 @@ impl<'r> Jobs<'r> {
             }
             batch.text.bound(most_text);
             worker_state.renderer.event(&event, &mut batch.text)?;
+            if let Some(mark) = &mut worker_state.mark {
+                batch.text.push_byte(mark.wants(&event)?.into());
+            }
             if batch.text.is_cut() {
                 let bit = event.begin_bit();
                 return Err(Fault::new(FaultCode::TextLimit, bit, most_text as u64));

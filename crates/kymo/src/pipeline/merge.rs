@@ -133,6 +133,7 @@ impl<'r, 'o, A: Sink> Merger<'r, 'o, A> {
         WorkerState {
             renderer: self.sink.renderer(),
             predicate: self.select.predicate(),
+            mark: self.select.mark(),
             block: EventBlock::default(),
         }
     }

@@ -85,6 +85,11 @@ pub trait Select: Sync {
     /// Decides on single events, in one more thread.
     fn predicate(&self) -> Predicate<'_>;
 
+    /// What marks events, if something does: their text then ends with a byte, 1 if it wants them and 0 if not.
+    fn mark(&self) -> Option<Predicate<'_>> {
+        self.inner().mark()
+    }
+
     /// The time of which events are wanted. Events without a time are always in it.
     fn window(&self, recording: usize) -> Window {
         self.inner().window(recording)
@@ -157,6 +162,10 @@ impl Select for Everything {
 
     fn predicate(&self) -> Predicate<'_> {
         Predicate::everything()
+    }
+
+    fn mark(&self) -> Option<Predicate<'_>> {
+        None
     }
 
     fn window(&self, _recording: usize) -> Window {

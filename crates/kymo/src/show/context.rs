@@ -2,19 +2,17 @@
 
 use std::collections::VecDeque;
 
-use kymo_model::{Chunk, Event, Fault};
 use kymo_text::Line;
 
-use super::{LossReporter, Message, MessageKind, Renderer, Sink};
+use super::{LossReporter, Message, MessageKind, Sink};
 use crate::AnyRecording;
 use crate::pipeline::{Predicate, Select};
 
 /// Shows of all events it gets those that are wanted, and some before and after each.
 ///
-/// It is given all events that may be shown; `select` returns which of them are wanted.
-pub struct Context<'a, A> {
+/// It is for runs that want what [`Marked`] wants.
+pub struct Context<A> {
     sink: A,
-    select: &'a dyn Select,
     before: usize,
     after: usize,
     /// Events that may come before a wanted one.
@@ -28,18 +26,11 @@ pub struct Context<'a, A> {
     has_shown: bool,
 }
 
-impl<'a, A: Sink> Context<'a, A> {
+impl<A: Sink> Context<A> {
     /// A context around `sink`, which shows text and takes no rows; `separator` replaces events that are left out.
-    pub fn new(
-        sink: A,
-        select: &'a dyn Select,
-        before: usize,
-        after: usize,
-        separator: &'static str,
-    ) -> Self {
+    pub fn new(sink: A, before: usize, after: usize, separator: &'static str) -> Self {
         Self {
             sink,
-            select,
             before,
             after,
             waiting: VecDeque::new(),
@@ -51,44 +42,34 @@ impl<'a, A: Sink> Context<'a, A> {
     }
 }
 
-/// Marks the text of events that are wanted.
-#[derive(Debug)]
-pub struct ContextRenderer<'a, R> {
-    renderer: R,
-    predicate: Predicate<'a>,
+/// Wants the events that may be shown around wanted ones, and marks those that are wanted.
+#[derive(Clone, Copy)]
+pub struct Marked<'a> {
+    /// The events that may be shown.
+    pub shown: &'a dyn Select,
+    /// Which of them are wanted.
+    pub wanted: &'a dyn Select,
 }
 
-/// What the text of an event ends with.
-const WANTED: u8 = 1;
-const AROUND: u8 = 0;
-
-impl<R: Renderer> Renderer for ContextRenderer<'_, R> {
-    fn chunk(
-        &mut self,
-        recording: usize,
-        source: &AnyRecording,
-        chunk: &Chunk,
-    ) -> Result<(), Fault> {
-        self.predicate.chunk(recording, source, chunk)?;
-        self.renderer.chunk(recording, source, chunk)
+impl Select for Marked<'_> {
+    fn inner(&self) -> &dyn Select {
+        self.shown
     }
 
-    fn event<E: Event>(&mut self, event: &E, out: &mut Line) -> Result<(), Fault> {
-        self.renderer.event(event, out)?;
-        let is_wanted = self.predicate.wants(event)?;
-        out.push_byte(if is_wanted { WANTED } else { AROUND });
-        Ok(())
+    fn predicate(&self) -> Predicate<'_> {
+        self.shown.predicate()
+    }
+
+    fn mark(&self) -> Option<Predicate<'_>> {
+        Some(self.wanted.predicate())
     }
 }
 
-impl<'a, A: Sink> Sink for Context<'a, A> {
-    type Renderer = ContextRenderer<'a, A::Renderer>;
+impl<A: Sink> Sink for Context<A> {
+    type Renderer = A::Renderer;
 
-    fn renderer(&self) -> Self::Renderer {
-        ContextRenderer {
-            renderer: self.sink.renderer(),
-            predicate: self.select.predicate(),
-        }
+    fn renderer(&self) -> A::Renderer {
+        self.sink.renderer()
     }
 
     fn begin(
@@ -110,7 +91,8 @@ impl<'a, A: Sink> Sink for Context<'a, A> {
         let Some((&mark, text)) = text.split_last() else {
             return;
         };
-        if mark == AROUND && self.left == 0 {
+        let is_wanted = mark != 0;
+        if !is_wanted && self.left == 0 {
             if self.waiting.len() >= self.before {
                 self.is_apart = true;
                 self.waiting.pop_front();
@@ -127,9 +109,9 @@ impl<'a, A: Sink> Sink for Context<'a, A> {
         for (message, text) in self.waiting.drain(..) {
             self.sink.event(&message, recordings, &text, out, warnings);
         }
-        self.left = match mark {
-            WANTED => self.after,
-            _ => self.left - 1,
+        self.left = match is_wanted {
+            true => self.after,
+            false => self.left - 1,
         };
         self.sink.event(message, recordings, text, out, warnings);
     }
