@@ -10,7 +10,7 @@ use kymo_text::visible;
 
 use crate::args::Input;
 use crate::args::ctf::Index;
-use crate::open::{index_key, inputs, total_bytes};
+use crate::open::{Asked, index_key, inputs_with, total_bytes};
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// Where indexes of recordings that are opened this way are kept, and why they are not.
@@ -62,10 +62,14 @@ pub(crate) fn refuse_recordings(cache: Option<&Path>) -> Result<(), Failure> {
 /// Makes summaries, and keeps them in the cache.
 pub(crate) fn run(args: &Index, terminal: &Terminal) -> Result<Outcome, Failure> {
     refuse_recordings(args.cache.as_deref())?;
-    let inputs = inputs(&args.input, false, terminal)?;
+    let (options, problem) = cached(&args.input, args.cache.as_deref(), args.no_cache);
+    let asked = Asked {
+        cache: options.cache.clone(),
+        ..Asked::default()
+    };
+    let inputs = inputs_with(&args.input, asked, terminal)?;
     let style = inputs.style();
     let mut outcome = inputs.outcome;
-    let (options, problem) = cached(&args.input, args.cache.as_deref(), args.no_cache);
     if let Some(problem) = problem {
         terminal.warning(problem);
     }

@@ -77,7 +77,8 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     if is_served && is_there {
         server = Some(start(args, terminal)?);
     }
-    let mut inputs = inputs_with(&now, ASKED, terminal)?;
+    let index = index_options(args, terminal);
+    let mut inputs = inputs_with(&now, asked(&index), terminal)?;
     if args.symbols.is_given() {
         inputs = args.symbols.apply(inputs, true, terminal)?;
     }
@@ -88,7 +89,7 @@ pub(crate) fn run(args: &View, terminal: &Terminal) -> Result<Outcome, Failure> 
     let options = SceneOptions {
         windows: wanted.windows(&inputs.recordings)?,
         filter: wanted.query,
-        index: index_options(args, terminal),
+        index,
         threads: args.threads.count(),
         gmt: args.input.clock_gmt,
         is_live: false,
@@ -158,14 +159,13 @@ fn start(args: &View, terminal: &Terminal) -> Result<(Server, String), Failure> 
 }
 
 /// What is asked of traces: those that are being written may have metadata that is cut off.
-const ASKED: Asked = Asked {
-    strict: false,
-    indexes: false,
-    cut_metadata: true,
-    sorted: false,
-    waits: false,
-    so_far: false,
-};
+fn asked(index: &IndexOptions) -> Asked {
+    Asked {
+        cut_metadata: true,
+        cache: index.cache.clone(),
+        ..Asked::default()
+    }
+}
 
 /// The recordings that can be opened now, and directories that are empty still: a server shows what comes. What places
 /// recordings on the time line must know all recordings.
@@ -258,7 +258,7 @@ impl Files {
     }
 
     fn open(&self, input: &Input, shown: &[AnyRecording]) -> Option<Opened> {
-        self.opened(input, reopened(input, ASKED, shown)?)
+        self.opened(input, reopened(input, asked(&self.index), shown)?)
     }
 
     /// Databases of which some have changed: only these are opened again, however many others there are.
@@ -286,7 +286,7 @@ impl Files {
             paths: changed.iter().map(|path| path.to_path_buf()).collect(),
             ..self.input.clone()
         };
-        let again = reopened(&input, ASKED, &[])?;
+        let again = reopened(&input, asked(&self.index), &[])?;
         if again.len() != changed.len() {
             return None;
         }
@@ -378,7 +378,8 @@ impl Open for Files {
             return Err(format!("`{}` is shown already", path.display()));
         }
         input.paths.push(real);
-        let count = reopened(&self.input, ASKED, shown).map_or(0, |recordings| recordings.len());
+        let count = reopened(&self.input, asked(&self.index), shown)
+            .map_or(0, |recordings| recordings.len());
         let opened = self
             .open(&input, shown)
             .filter(|(recordings, _)| recordings.len() > count);

@@ -343,8 +343,13 @@ impl Live {
         loop {
             let statuses = self.wait(terminal, &mut outcome);
             let is_over = self.is_stopped() || statuses.iter().all(|status| status.is_ended);
-            if opened_with(&self.input, asked, Known::default(), Hint::default())
-                .is_ok_and(|opened| !opened.recordings.is_empty())
+            if opened_with(
+                &self.input,
+                asked.clone(),
+                Known::default(),
+                Hint::default(),
+            )
+            .is_ok_and(|opened| !opened.recordings.is_empty())
             {
                 return Ok(outcome);
             }
@@ -378,7 +383,7 @@ impl Live {
             strict,
             ..Asked::default()
         };
-        let outcome = self.wait_for_trace(asked, terminal)?;
+        let outcome = self.wait_for_trace(asked.clone(), terminal)?;
         let mut inputs = opened_inputs(&self.input, asked, Hint::default(), outcome, terminal)?;
         let mut recordings = std::mem::take(&mut inputs.recordings);
         self.rename(&mut recordings);

@@ -12,7 +12,7 @@ use kymo::open::{
 };
 use kymo::pipeline::Window;
 use kymo::report::Style;
-use kymo::timeline::Watched;
+use kymo::timeline::{Cache, Watched};
 use kymo_cpel::points::PointDefinitions;
 use kymo_io::STANDARD_INPUT;
 use kymo_model::{Recording, Shift};
@@ -26,7 +26,7 @@ use crate::points::PointFile;
 use crate::terminal::{Failure, Outcome, Terminal};
 
 /// How much is asked of traces when they are opened.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Asked {
     /// Whether nothing may be wrong: warnings of metadata are errors.
     pub strict: bool,
@@ -40,6 +40,8 @@ pub struct Asked {
     pub so_far: bool,
     /// Whether recordings are waited for in directories that have none.
     pub waits: bool,
+    /// Where packets may be known from.
+    pub cache: Option<Cache>,
 }
 
 /// How recordings are opened.
@@ -61,6 +63,7 @@ fn open_options(input: &Input, asked: Asked, hint: Hint) -> Options {
         points: points(&input.pointdefs),
         keys: input.auth_file.clone(),
         known: Known::default(),
+        cache: asked.cache,
         formats: formats(),
         hint,
     }
@@ -258,9 +261,13 @@ pub(crate) fn opened_inputs(
     outcome: Outcome,
     terminal: &Terminal,
 ) -> Result<Inputs, Failure> {
-    let opened = opened_with(input, asked, Known::default(), hint.clone())?;
+    let opened = opened_with(input, asked.clone(), Known::default(), hint.clone())?;
     let apart = apart(&opened, &input.paths);
-    let watched = Watched::new(&input.paths, &open_options(input, asked, hint), &opened);
+    let watched = Watched::new(
+        &input.paths,
+        &open_options(input, asked.clone(), hint),
+        &opened,
+    );
     let Opened {
         recordings,
         mut errors,

@@ -1,6 +1,6 @@
 //! Indexes in the cache: whole files, contents with the right checksums, blocks.
 
-use kymo_index::{Answer, Grid, Index, Writer, seal, unpack};
+use kymo_index::{Answer, Grid, Index, Key, Writer, note_file, note_range, seal, unpack};
 
 /// The cells of a block are these at most, whatever it says.
 const MOST_CELLS: usize = 512;
@@ -9,6 +9,7 @@ pub(crate) fn index(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else {
         return;
     };
+    notes(rest);
     let file = match kind % 3 {
         0 => rest.to_vec(),
         1 => seal(&[], rest),
@@ -45,4 +46,15 @@ pub(crate) fn index(data: &[u8]) {
     let again = Index::open(again.into()).expect("it was written");
     assert!(again.tracks().eq(index.tracks()) && again.meta() == index.meta());
     let _ = index.range();
+}
+
+/// Notes of the cache: bytes as they are in the directory, and as they are kept.
+fn notes(data: &[u8]) {
+    let key = Key::of_numbers(&[[0; 4]], Vec::new());
+    let found = |file: &[u8]| {
+        let range = note_range(file, &key)?;
+        Some(file[range.start as usize..range.end as usize].to_vec())
+    };
+    let _ = found(data);
+    assert_eq!(found(&note_file(&key, data)).as_deref(), Some(data));
 }

@@ -2,7 +2,9 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use kymo_io::{Access, Bytes, FileState, Replace};
@@ -13,8 +15,15 @@ use crate::pack::{Reader, put_number};
 /// Maximum bytes of all indexes together.
 const MOST_BYTES: u64 = 10 << 30;
 
-/// What the names of indexes end with.
+/// What the names of indexes end with, and of what else is known of recordings.
 const ENDING: &str = "kymoidx";
+const NOTE_ENDING: &str = "kymonote";
+
+/// What a note begins with; the last byte is the version.
+const NOTE_MAGIC: [u8; 8] = *b"KYMONOT\x01";
+
+/// Bytes of the checksum that ends a note.
+const CHECKSUM: usize = 4;
 
 /// Age at which unfinished files are considered abandoned.
 const ABANDONED: Duration = Duration::from_secs(3600);
@@ -38,6 +47,14 @@ impl Key {
             files: files.collect::<Option<_>>()?,
             options,
         })
+    }
+
+    /// The key of something in files with these [numbers](FileState::to_numbers).
+    pub fn of_numbers(files: &[[u64; 4]], options: Vec<u8>) -> Self {
+        Self {
+            files: files.to_vec(),
+            options,
+        }
     }
 
     /// The key as it stands in [`Meta::key`](crate::Meta::key).
@@ -75,8 +92,8 @@ impl Key {
         self.options == now.options && self.files.len() == now.files.len() && pairs.all(may_grow)
     }
 
-    /// The name of its index: the same while the files are the same, whatever is in them.
-    fn file_name(&self) -> String {
+    /// The name of its index or note: the same while the files are the same, whatever is in them.
+    fn file_name(&self, ending: &str) -> String {
         let mut bytes = self.options.clone();
         for file in &self.files {
             bytes.extend(file[0].to_le_bytes());
@@ -86,7 +103,7 @@ impl Key {
         let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
         });
-        format!("{hash:016x}.{ENDING}")
+        format!("{hash:016x}.{ending}")
     }
 }
 
@@ -147,17 +164,13 @@ impl Cache {
 
     /// Where the index of a recording is, if it has one.
     pub fn path(&self, key: &Key) -> PathBuf {
-        self.directory.join(key.file_name())
+        self.directory.join(key.file_name(ENDING))
     }
 
     /// What it has of a recording.
     pub fn get(&self, key: &Key) -> Option<Cached> {
-        kymo_io::private_directory(&self.directory, false).ok()?;
         let path = self.path(key);
-        if !kymo_io::is_own_file(&path) {
-            return None;
-        }
-        let index = Index::open(Bytes::open(&path, Access::Random).ok()?).ok()?;
+        let index = Index::open(self.open(&path)?).ok()?;
         // A damaged one is rebuilt, and never extended.
         index.check().ok()?;
         let known = Key::from_bytes(&index.meta().key)?;
@@ -166,11 +179,34 @@ impl Cache {
             (false, true) => Cached::Older(index),
             (false, false) => return None,
         };
-        // It is used: others go first. Where that cannot be noted, it goes earlier.
-        if let Ok(file) = std::fs::File::options().write(true).open(&path) {
-            let _ = file.set_modified(SystemTime::now());
-        }
+        use_now(&path);
         Some(found)
+    }
+
+    /// What was [noted](Self::put_note) of files that have not changed since.
+    pub fn note(&self, key: &Key) -> Option<Bytes> {
+        let path = self.directory.join(key.file_name(NOTE_ENDING));
+        let bytes = Arc::new(self.open(&path)?);
+        let range = note_range(&bytes, key)?;
+        use_now(&path);
+        Bytes::part(&bytes, range)
+    }
+
+    /// Keeps what is known of files, in the place of what was noted of them before.
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    pub fn put_note(&self, key: &Key, note: &[u8]) -> io::Result<()> {
+        self.write(key, NOTE_ENDING, &note_file(key, note))?;
+        Ok(())
+    }
+
+    /// The bytes of a file of this user.
+    fn open(&self, path: &Path) -> Option<Bytes> {
+        kymo_io::private_directory(&self.directory, false).ok()?;
+        kymo_io::is_own_file(path).then_some(())?;
+        Bytes::open(path, Access::Random).ok()
     }
 
     /// Keeps the index of a recording, and returns where. Those that were not used for the longest time are
@@ -181,24 +217,29 @@ impl Cache {
     /// If the directory cannot be created or belongs to another user, or the index exceeds the total limit; those of
     /// writing.
     pub fn put(&self, key: &Key, index: &[u8]) -> io::Result<PathBuf> {
-        let length = index.len() as u64;
+        self.write(key, ENDING, index)
+    }
+
+    fn write(&self, key: &Key, ending: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        let length = bytes.len() as u64;
         if length > self.most {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         kymo_io::private_directory(&self.directory, true)?;
-        self.make_room(length, &key.file_name());
-        let path = self.path(key);
+        let name = key.file_name(ending);
+        self.make_room(length, &name);
+        let path = self.directory.join(name);
         let how = Replace {
             follow: false,
             // Half of a file is found by its checksums.
             sync: false,
             ..Replace::NEW
         };
-        kymo_io::replace(&path, how, |file| file.write_all(index))?;
+        kymo_io::replace(&path, how, |file| file.write_all(bytes))?;
         Ok(path)
     }
 
-    /// Removes indexes until `length` more bytes fit. What cannot be removed stays.
+    /// Removes files until `length` more bytes fit. What cannot be removed stays.
     fn make_room(&self, length: u64, new: &str) {
         let Ok(entries) = std::fs::read_dir(&self.directory) else {
             return;
@@ -215,7 +256,12 @@ impl Cache {
             let age = now.duration_since(used_at).unwrap_or_default();
             if kymo_io::is_beside(&name) && metadata.is_file() && age > ABANDONED {
                 let _ = std::fs::remove_file(&path);
-            } else if path.extension() == Some(OsStr::new(ENDING)) && name != new {
+            } else if [ENDING, NOTE_ENDING]
+                .map(OsStr::new)
+                .map(Some)
+                .contains(&path.extension())
+                && name != new
+            {
                 used = used.saturating_add(metadata.len());
                 all.push((used_at, path, metadata.len()));
             }
@@ -230,4 +276,38 @@ impl Cache {
             }
         }
     }
+}
+
+/// Makes others go first, when there is no room for all. Where that cannot be noted, it goes earlier.
+fn use_now(path: &Path) {
+    if let Ok(file) = std::fs::File::options().write(true).open(path) {
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+/// The file of a note.
+#[doc(hidden)]
+pub fn note_file(key: &Key, note: &[u8]) -> Vec<u8> {
+    let mut file = NOTE_MAGIC.to_vec();
+    let key = key.to_bytes();
+    put_number(&mut file, key.len() as u64);
+    file.extend(key);
+    file.extend(note);
+    file.extend(crc32c::crc32c(&file).to_le_bytes());
+    file
+}
+
+/// Where a note is in its file; `None` if that is damaged, or of something else.
+#[doc(hidden)]
+pub fn note_range(file: &[u8], key: &Key) -> Option<Range<u64>> {
+    let end = file.len().checked_sub(CHECKSUM)?;
+    let (content, checksum) = file.split_at(end);
+    if crc32c::crc32c(content).to_le_bytes() != checksum {
+        return None;
+    }
+    let mut reader = Reader(content.strip_prefix(&NOTE_MAGIC)?);
+    let length = reader.number().ok()?;
+    let known = reader.bytes(length).ok()?;
+    let begin = (end - reader.0.len()) as u64;
+    (known == key.to_bytes()).then_some(begin..end as u64)
 }

@@ -41,7 +41,7 @@ mod tests;
 
 pub use bin::{Bin, Row, Slices, Values};
 pub use block::unpack;
-pub use cache::{Cache, Cached, Key, default_directory};
+pub use cache::{Cache, Cached, Key, default_directory, note_file, note_range};
 pub use file::{Damaged, Index, Writer, seal};
 pub use meta::{ChunkCounts, Meta, OpenAt, OpenSlice};
 pub use query::{Answer, Grid, Missing};

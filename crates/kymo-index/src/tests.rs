@@ -437,6 +437,35 @@ mod cache {
     }
 
     #[test]
+    fn a_note_is_of_files_that_have_not_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::new(folder.path().join("cache"));
+        let key = |length| Key::of_numbers(&[[1, 2, length, 3]], b"some".to_vec());
+        assert!(cache.note(&key(5)).is_none());
+        cache.put_note(&key(5), b"what is known").unwrap();
+        assert_eq!(&*cache.note(&key(5)).unwrap(), b"what is known");
+        assert!(cache.note(&key(6)).is_none());
+        assert!(cache.get(&key(5)).is_none() && !cache.has_summaries());
+        // The next one takes its place.
+        cache.put_note(&key(6), b"").unwrap();
+        assert!(cache.note(&key(5)).is_none());
+        assert_eq!(&*cache.note(&key(6)).unwrap(), b"");
+        assert_eq!(std::fs::read_dir(cache.directory()).unwrap().count(), 1);
+        // Whatever is there, nothing fails, and no byte can be another one.
+        let good = note_file(&key(5), b"note");
+        assert_eq!(
+            note_range(&good, &key(5)),
+            Some(good.len() as u64 - 8..good.len() as u64 - 4)
+        );
+        for length in 0..good.len() {
+            assert_eq!(note_range(&good[..length], &key(5)), None);
+            let mut bad = good.clone();
+            bad[length] ^= 1;
+            assert_eq!(note_range(&bad, &key(5)), None);
+        }
+    }
+
+    #[test]
     fn what_is_used_least_goes_first() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::new(folder.path().join("cache"));

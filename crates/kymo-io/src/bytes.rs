@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[cfg(not(target_family = "wasm"))]
 use crate::fetched::Fetched;
 use crate::spool::Claim;
-use crate::{Locking, ReadAt, SharedSource, lock_to_read, unlock};
+use crate::{FileState, Locking, ReadAt, SharedSource, lock_to_read, unlock};
 
 /// The largest file, in bytes, that is read into memory where it cannot be mapped.
 pub const MAX_READ: u64 = 1 << 30;
@@ -86,19 +86,42 @@ impl Bytes {
     /// As of [`open`](Self::open); `WouldBlock` where another program writes it and does not end in the
     /// specified time.
     pub fn open_locked(path: &Path, access: Access, how: Locking) -> io::Result<Self> {
+        Self::open_watched(path, access, how).map(|(bytes, _)| bytes)
+    }
+
+    /// The same, with the state that the file had before it was read.
+    ///
+    /// # Errors
+    ///
+    /// As of [`open_locked`](Self::open_locked).
+    pub fn open_watched(
+        path: &Path,
+        access: Access,
+        how: Locking,
+    ) -> io::Result<(Self, FileState)> {
+        let is_held = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        let (at_once, waits) = match how {
+            Locking::None | Locking::Try => (how, false),
+            Locking::Briefly | Locking::Wait => (Locking::Try, true),
+        };
         loop {
             let file = open(path)?;
-            match lock_to_read(&file, how) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
-                Err(_) => return Self::of(&file, access),
+            let mut locked = lock_to_read(&file, at_once);
+            if waits && locked.as_ref().is_err_and(is_held) {
+                locked = lock_to_read(&file, how);
+                // Whoever was waited for may have put another file in its place.
+                if locked.is_ok() && !is_still_at(&file, path) {
+                    continue;
+                }
             }
-            // Whoever was waited for may have put another file in its place.
-            if is_still_at(&file, path) {
-                let mut bytes = Self::of(&file, access)?;
-                bytes.locked = Some(file);
-                return Ok(bytes);
-            }
+            let is_locked = match locked {
+                Err(error) if is_held(&error) => return Err(error),
+                locked => locked.is_ok(),
+            };
+            let metadata = file.metadata()?;
+            let mut bytes = Self::of_length(&file, metadata.len(), access)?;
+            bytes.locked = is_locked.then_some(file);
+            return Ok((bytes, FileState::of_metadata(&metadata)));
         }
     }
 
@@ -212,12 +235,20 @@ impl Bytes {
 
     /// The bytes of a file that is open.
     pub(crate) fn of(file: &File, access: Access) -> io::Result<Self> {
-        let len = file.metadata()?.len();
+        Self::of_length(file, file.metadata()?.len(), access)
+    }
+
+    fn of_length(file: &File, len: u64, access: Access) -> io::Result<Self> {
         if len == 0 {
             return Ok(Self::from(Vec::new()));
         }
         if access == Access::Whole && len <= MOST_WHOLE {
-            return read(file, len, MAX_READ).map(Self::from);
+            let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+            // A file that has become shorter is read to its end.
+            return match file.read_at(0, &mut bytes) {
+                Ok(()) => Ok(Self::from(bytes)),
+                Err(_) => read(file, len, MAX_READ).map(Self::from),
+            };
         }
         #[cfg(not(target_family = "wasm"))]
         if let Ok(len) = usize::try_from(len)

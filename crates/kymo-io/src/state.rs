@@ -1,5 +1,6 @@
 //! Whether a file has changed.
 
+use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
@@ -31,11 +32,15 @@ impl FileState {
                 "not a regular file",
             ));
         }
-        Ok(Self {
-            id: crate::file_id(&metadata),
+        Ok(Self::of_metadata(&metadata))
+    }
+
+    pub(crate) fn of_metadata(metadata: &Metadata) -> Self {
+        Self {
+            id: crate::file_id(metadata),
             length: metadata.len(),
             modified: metadata.modified().ok().and_then(nanos),
-        })
+        }
     }
 
     /// Device, number there, size in bytes, and the nanoseconds from 1970 to its last change (the bits of a signed

@@ -180,9 +180,8 @@ impl Recording {
             path: path.to_path_buf(),
             error,
         };
-        let state = FileState::of(path).ok();
-        let mut bytes =
-            Bytes::open_locked(path, Access::Whole, Locking::Briefly).map_err(unreadable)?;
+        let opened = Bytes::open_watched(path, Access::Whole, Locking::Briefly);
+        let (mut bytes, state) = opened.map_err(unreadable)?;
         let copied = Copied::count(bytes.len());
         if copied.is_some() {
             bytes = bytes.into_memory();
@@ -194,7 +193,7 @@ impl Recording {
         })?;
         contents.bytes.unlock();
         contents.copied = copied;
-        contents.watched = state.map(|state| (state, machine));
+        contents.watched = Some((state, machine));
         Ok(contents)
     }
 

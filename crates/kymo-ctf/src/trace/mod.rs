@@ -13,6 +13,7 @@ mod compare;
 mod cursor;
 mod index;
 mod input;
+mod known;
 mod losses;
 mod packet;
 mod quirks;
@@ -38,6 +39,7 @@ use kymo_time::Clock;
 
 pub use self::cursor::ChunkCursor;
 pub use self::input::{Directory, METADATA_NAME, OpenError, StreamFile};
+pub use self::known::{KnownPackets, PacketSource};
 pub use self::packet::Packet;
 pub use self::sections::Section;
 
@@ -111,6 +113,8 @@ pub struct Trace {
     quirks: Quirks,
     keys: Vec<Key>,
     watched: Watched,
+    /// What its packets were found in, if they can be kept and are not yet.
+    packet_source: Option<PacketSource>,
     /// For each stream class, whether each field of its packets only matters to readers.
     bookkeeping: Vec<Vec<bool>>,
     faults: Vec<FaultReport>,
@@ -138,7 +142,21 @@ impl Trace {
     /// # Errors
     ///
     /// If there are no directories, or kymo cannot decode what the metadata describes.
-    pub fn new(mut directories: Vec<Directory>, options: &Options) -> Result<Self, OpenError> {
+    pub fn new(directories: Vec<Directory>, options: &Options) -> Result<Self, OpenError> {
+        Self::new_with_packets(directories, options, None)
+    }
+
+    /// The same if its packets may be known: then `known` returns the [table](Self::packet_table) of a source, and
+    /// what is not the table of these files is as good as none.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn new_with_packets(
+        mut directories: Vec<Directory>,
+        options: &Options,
+        known: Option<KnownPackets<'_>>,
+    ) -> Result<Self, OpenError> {
         directories.sort_by(|a, b| a.path.cmp(&b.path));
         directories.dedup_by(|a, b| a.path == b.path);
         let path = common_path(&directories);
@@ -178,37 +196,59 @@ impl Trace {
             error,
         })?;
 
-        let mut notes = Vec::new();
-        let mut scanner = Scanner {
-            class,
-            decoder: &decoder,
-            faults: &mut faults,
-            notes: &mut notes,
-            session_id: metadata.session_id,
-            compares: options.compares_indexes,
-        };
         let quirks = Quirks::of(class);
         let bytes = files.iter().map(|file| file.bytes.len() as u64).sum();
-        let reader = Reader {
-            class,
-            decoder: &decoder,
-            files: &files,
-            keys: &options.keys,
-            bytes,
+        let mut notes = Vec::new();
+        let known = known.filter(|_| known::can_keep(class.dialect));
+        let source = known.and_then(|_| PacketSource::new(&watched, &files, options));
+        let table = known.zip(source.as_ref());
+        let table = table.and_then(|(known, source)| known(source));
+        let table = table.and_then(|table| known::streams(&table, class, &files));
+        let (streams, packet_source) = match table {
+            Some(streams) => {
+                for stream in &streams {
+                    stream
+                        .packets
+                        .rows(0)
+                        .for_each(|row| watched.found(&row.packet));
+                }
+                (streams, None)
+            }
+            None => {
+                let faults_before = faults.len();
+                let mut scanner = Scanner {
+                    class,
+                    decoder: &decoder,
+                    faults: &mut faults,
+                    notes: &mut notes,
+                    session_id: metadata.session_id,
+                    compares: options.compares_indexes,
+                };
+                let reader = Reader {
+                    class,
+                    decoder: &decoder,
+                    files: &files,
+                    keys: &options.keys,
+                    bytes,
+                };
+                let mut assembly = Assembly::new(reader, quirks, options.sorts_packets);
+                let numbered = files.iter().enumerate();
+                let indexed = numbered.map(|(number, file)| {
+                    scanner.file(number as u32, file, &mut |found| {
+                        watched.found(&found.packet);
+                        assembly.add(found);
+                    })
+                });
+                let indexed: Vec<bool> = indexed.collect();
+                let streams = assembly.streams(&mut faults);
+                let mut is_plain = faults.len() == faults_before && notes.is_empty();
+                for (file, is_right) in files.iter_mut().zip(indexed) {
+                    let dropped = file.index.take_if(|_| !is_right);
+                    is_plain &= dropped.is_none();
+                }
+                (streams, source.filter(|_| is_plain))
+            }
         };
-        let mut assembly = Assembly::new(reader, quirks, options.sorts_packets);
-        let numbered = files.iter().enumerate();
-        let indexed = numbered.map(|(number, file)| {
-            scanner.file(number as u32, file, &mut |found| {
-                watched.found(&found.packet);
-                assembly.add(found);
-            })
-        });
-        let indexed: Vec<bool> = indexed.collect();
-        let streams = assembly.streams(&mut faults);
-        for (file, is_right) in files.iter_mut().zip(indexed) {
-            file.index.take_if(|_| !is_right);
-        }
         let infos = infos(&streams, class, &decoder, &files, 0);
         let bookkeeping = bookkeeping(class, &decoder);
         let name = display_name(class, None);
@@ -229,6 +269,7 @@ impl Trace {
             quirks,
             keys: options.keys.clone(),
             watched,
+            packet_source,
             bookkeeping,
             faults,
             notes,

@@ -80,6 +80,12 @@ impl Watched {
         }));
     }
 
+    /// The states of all files: of the metadata, then of the data streams.
+    pub(super) fn states(&self) -> impl Iterator<Item = Option<FileState>> {
+        let metadata = self.directories.iter().map(|directory| directory.state);
+        metadata.chain(self.files.iter().map(|file| file.state))
+    }
+
     /// A packet was found.
     pub(super) fn found(&mut self, packet: &Packet) {
         if let Some(file) = self.files.get_mut(packet.file as usize) {
@@ -132,6 +138,7 @@ impl Trace {
     /// Metadata that has changed cannot be understood. The trace is as it was.
     pub fn refresh_with(&mut self, added: Vec<Directory>) -> Result<Refreshed, RefreshError> {
         let mut refreshed = Refreshed::default();
+        self.packet_source = None;
         let metadata = self.changed_metadata(&added)?;
         if let Some(metadata) = metadata {
             match self.adopt(metadata)? {

@@ -27,17 +27,17 @@ const NEAR: usize = 4;
 /// What makes packets belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    stream_class: u32,
-    id: Option<u64>,
+    pub(super) stream_class: u32,
+    pub(super) id: Option<u64>,
     /// The file, where packets of several files cannot be put in order or may be of different
     /// streams.
-    file: Option<u32>,
+    pub(super) file: Option<u32>,
 }
 
 /// A stream: its packets in their final order.
 #[derive(Debug)]
 pub(super) struct Stream {
-    key: Key,
+    pub(super) key: Key,
     /// Position in [`TraceClass::streams`].
     pub(super) class: usize,
     /// Number of the stream, if its packets state it.
@@ -45,11 +45,11 @@ pub(super) struct Stream {
     pub(super) packets: Table,
     /// The number of packets before these, which have vanished.
     pub(super) first: usize,
-    counters: Counters,
+    pub(super) counters: Counters,
     /// Whether a packet of it must be opened before it is read.
-    secured: bool,
+    pub(super) secured: bool,
     /// Ticks of the last event, where the last packet's own end cannot be relied on.
-    last_event: Option<u64>,
+    pub(super) last_event: Option<u64>,
 }
 
 /// A stream whose packets are being searched for.

@@ -179,6 +179,36 @@ impl Table {
         rows
     }
 
+    /// Its rows as bytes.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The table of `len` rows that lie in bytes; `None` unless these hold as many and no more, and all of them pass.
+    pub(super) fn of_bytes(
+        bytes: &[u8],
+        len: usize,
+        mut passes: impl FnMut(&Row) -> bool,
+    ) -> Option<Self> {
+        let mut blocks = Vec::new();
+        let mut rows = Rows {
+            rest: bytes,
+            ..Rows::default()
+        };
+        while rows.position < len {
+            if rows.position.is_multiple_of(BLOCK) {
+                blocks.push(bytes.len() - rows.rest.len());
+            }
+            rows.next().filter(&mut passes)?;
+        }
+        rows.rest.is_empty().then(|| Self {
+            bytes: bytes.to_vec(),
+            blocks,
+            len,
+            last: rows.words,
+        })
+    }
+
     /// The bytes that its rows take.
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
@@ -244,7 +274,7 @@ impl Iterator for Rows<'_> {
 }
 
 /// Writes a number as LEB128.
-fn write(bytes: &mut Vec<u8>, mut value: u64) {
+pub(super) fn write(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -254,7 +284,7 @@ fn write(bytes: &mut Vec<u8>, mut value: u64) {
 
 /// Reads a number as [`write()`] writes it.
 #[inline]
-fn read(rest: &mut &[u8]) -> u64 {
+pub(super) fn read(rest: &mut &[u8]) -> u64 {
     let mut value = 0;
     let mut shift = 0;
     while let Some((&byte, after)) = rest.split_first() {
@@ -304,6 +334,12 @@ mod tests {
             }
             prop_assert_eq!(table.get(rows.len()), None);
             prop_assert_eq!(table.get(usize::MAX), None);
+            let read = |bytes: &[u8], len: usize| Table::of_bytes(bytes, len, |_| true);
+            let mut again = read(table.bytes(), rows.len()).unwrap();
+            again.push(&Row::default());
+            prop_assert!(again.rows(0).eq(rows.iter().copied().chain([Row::default()])));
+            prop_assert!(read(table.bytes(), rows.len() + 1).is_none());
+            prop_assert!(rows.is_empty() || read(table.bytes(), rows.len() - 1).is_none());
         }
 
         #[test]

@@ -43,7 +43,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kymo_collectd::network::Keys;
 use kymo_cpel::elog::Recording as Elog;
 use kymo_cpel::points::PointDefinitions;
-use kymo_ctf::trace::{Directory, Trace};
+use kymo_ctf::trace::{Directory, PacketSource, Trace};
+use kymo_index::{Cache, Key};
 use kymo_io::in_threads;
 use kymo_machine::Machine;
 use kymo_model::{Drift, Recording as _, Shift};
@@ -84,6 +85,9 @@ pub struct Options {
     pub keys: Option<Keys>,
     /// What was open before: of thousands of files few change, and the others need not be read again.
     pub known: Known,
+    /// Where packets of traces are kept that were [indexed](crate::timeline::IndexOptions::cache) before: these need not
+    /// be found again.
+    pub cache: Option<Cache>,
     /// Formats that this crate does not know, such as tables.
     pub formats: &'static [FileFormat],
     /// What of the recordings is going to be read.
@@ -157,6 +161,11 @@ impl Options {
             key.into_bytes()
         })
     }
+}
+
+/// What distinguishes the packets of a trace from others in the cache.
+pub(crate) fn packet_key(source: &PacketSource) -> Key {
+    Key::of_numbers(&source.files, source.how.clone())
 }
 
 /// What [`open`] found, and what was in its way.
@@ -320,7 +329,7 @@ pub(crate) fn appeared(paths: &[PathBuf], options: &Options, known: &[AnyRecordi
                         appeared.directories.extend(parts.map(|part| (trace, part)));
                     }
                     None => {
-                        let opened = group.open().ok().map(AnyRecording::Ctf);
+                        let opened = group.open(options).ok().map(AnyRecording::Ctf);
                         let opened = opened.map(|opened| (opened, input));
                         appeared.recordings.extend(opened);
                     }

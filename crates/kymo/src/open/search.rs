@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use kymo_ctf::trace::{Directory, OpenError, Options as TraceOptions, Trace};
+use kymo_ctf::trace::{Directory, OpenError, PacketSource, Trace};
 use kymo_io::{Access, Bytes, EntryKind, STANDARD_INPUT, Tree, without_compression};
 
 use super::error::Error;
 use super::files::{FileFormat, Opened as OpenedFile, UNSURE};
-use super::{Options, files, foreign};
+use super::{Options, files, foreign, packet_key};
 use crate::AnyRecording;
 
 /// What a search has found, and which of the paths led to it.
@@ -44,7 +44,10 @@ impl Found {
                         .and_then(|bytes| (format.open)(&path, bytes, options)),
                 }
             }
-            Self::Trace(group) => group.open().map(AnyRecording::Ctf).map_err(Error::Trace),
+            Self::Trace(group) => group
+                .open(options)
+                .map(AnyRecording::Ctf)
+                .map_err(Error::Trace),
         }
     }
 }
@@ -74,14 +77,16 @@ pub(super) struct Group {
     pub(super) directories: Vec<Directory>,
     /// The way from the path that was searched to the first directory, unless it is the same.
     place: Option<String>,
-    options: TraceOptions,
 }
 
 impl Group {
-    pub(super) fn open(self) -> Result<Trace, OpenError> {
+    pub(super) fn open(self, options: &Options) -> Result<Trace, OpenError> {
         // As in babeltrace2, the place of a trace counts only if it has a single one.
         let place = (self.directories.len() == 1).then_some(self.place);
-        let mut trace = Trace::new(self.directories, &self.options)?;
+        let cache = options.cache.as_ref();
+        let known = |source: &PacketSource| cache?.note(&packet_key(source));
+        let known = cache.is_some().then_some(&known as _);
+        let mut trace = Trace::new_with_packets(self.directories, &options.trace, known)?;
         if let Some(place) = place.flatten() {
             trace.set_place(&place);
         }
@@ -197,7 +202,6 @@ impl Search {
         self.add_found(Found::Trace(Group {
             directories: vec![directory],
             place: None,
-            options: self.options.trace.clone(),
         }));
         Some(Ok(()))
     }
@@ -332,7 +336,6 @@ impl Search {
         self.add_found(Found::Trace(Group {
             directories: vec![directory],
             place: place.filter(|place| !place.is_empty()),
-            options: self.options.trace.clone(),
         }));
     }
 }

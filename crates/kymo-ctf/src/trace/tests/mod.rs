@@ -4,6 +4,7 @@ mod clocks;
 mod ctf2;
 mod damage;
 mod indexes;
+mod known;
 mod losses;
 mod merging;
 mod packets;

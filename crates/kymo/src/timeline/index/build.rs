@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use kymo_ctf::trace::Trace;
 use kymo_index::{Cached, Index, Key, Meta, Row, Writer};
 use kymo_io::Spool;
 use kymo_model::{FaultReport, Recording, Track};
@@ -14,6 +15,7 @@ use super::cached::{chunk_key, key, reaches};
 use super::estimate::Seen;
 use super::{Done, IndexState, Shared};
 use crate::AnyRecording;
+use crate::open::packet_key;
 use crate::pipeline::Window;
 use crate::timeline::contributions::{ContributionSink, Contributions, own_begin};
 use crate::timeline::pass::{Chunks, count_chunks, run, run_plain};
@@ -50,6 +52,7 @@ impl Shared {
             };
             self.lock().push(Arc::new(done));
             self.changed.notify_all();
+            self.keep_packets(recording);
         }
     }
 
@@ -111,6 +114,16 @@ impl Shared {
             ..IndexState::default()
         };
         Some(Done::new(index, state))
+    }
+
+    /// Keeps the packets that were found when a trace was opened, so that it is opened without looking for them.
+    fn keep_packets(&self, recording: &AnyRecording) {
+        let cache = self.options.cache.as_ref();
+        let table = recording.as_ctf().and_then(Trace::packet_table);
+        if let Some((cache, (source, table))) = cache.zip(table) {
+            // If it cannot be written, they are found again.
+            let _ = cache.put_note(&packet_key(source), &table);
+        }
     }
 
     /// Waits until building may begin.

@@ -51,6 +51,59 @@ fn only_what_is_new_is_read() {
 }
 
 #[test]
+fn packets_are_known_when_a_trace_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    std::fs::create_dir(&trace).unwrap();
+    let events: Vec<_> = (0..100).map(|time| (1000 * time, 1)).collect();
+    write(&trace, &[vec![events.clone(), Vec::new()], vec![events]], 0);
+    let cache = Cache::new(folder.path().join("cache"));
+    let open = || {
+        let options = crate::open::Options {
+            cache: Some(cache.clone()),
+            ..crate::open::Options::default()
+        };
+        crate::open::open(std::slice::from_ref(&trace), &options).recordings
+    };
+    let index = |recordings: Vec<AnyRecording>| {
+        let options = IndexOptions {
+            cache: Some(cache.clone()),
+            ..IndexOptions::default()
+        };
+        // It is dropped when its worker has ended.
+        Timeline::new(recordings).index(options).wait().remove(0)
+    };
+    // Of what was scanned there is a table.
+    let is_scanned =
+        |recordings: &[AnyRecording]| recordings[0].as_ctf().unwrap().packet_table().is_some();
+    let chunks = |recordings: &[AnyRecording]| {
+        let streams = 0..recordings[0].streams().len();
+        let chunks = streams.map(|stream| recordings[0].chunks(stream).collect());
+        chunks.collect::<Vec<Vec<_>>>()
+    };
+    let scanned = open();
+    let expected = chunks(&scanned);
+    assert!(is_scanned(&scanned) && is_scanned(&open()));
+    assert_eq!(index(scanned).rows, 200);
+    let known = open();
+    assert!(!is_scanned(&known));
+    assert_eq!(chunks(&known), expected);
+    let state = index(known);
+    assert_eq!((state.rows, state.read), (200, 0));
+    // What is damaged in the cache is as good as absent, and made again.
+    let entries = std::fs::read_dir(cache.directory()).unwrap().flatten();
+    let mut paths = entries.map(|entry| entry.path());
+    let note = paths.find(|path| path.extension().is_some_and(|ending| ending == "kymonote"));
+    let note = note.unwrap();
+    let good = std::fs::read(&note).unwrap();
+    std::fs::write(&note, &good[..good.len() - 5]).unwrap();
+    let scanned = open();
+    assert!(is_scanned(&scanned));
+    index(scanned);
+    assert_eq!(std::fs::read(&note).unwrap(), good);
+}
+
+#[test]
 fn building_waits_until_it_may_begin() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/lttng-small");
     let timeline = open(&root);
