@@ -126,8 +126,8 @@ struct PlainRun<'c> {
     classes_of: &'c [u32],
     /// The rows of each event class that has any.
     classes: Vec<Option<PlainClass<'c>>>,
-    /// Their roles, if none of them has a column: then all rows are on the track of the stream, and none has to be found
-    /// among those of its class.
+    /// Their roles, if none of them has a column: then all rows are on the track of the stream, and none has to be
+    /// found among those of its class.
     roles: Option<Vec<Role>>,
     /// The track of the stream, once it has a number.
     track: Option<u32>,
