@@ -195,16 +195,20 @@ impl Bin {
         }
     }
 
-    /// Adds rows of which only times and classes count, in order of time; there is a class for each time.
-    pub(crate) fn push_all(&mut self, times: &[i64], classes: &[u32]) {
+    /// Adds rows of which only times and classes count, in order of time; there is a class for each time. `are_few`: no
+    /// class is beyond 63.
+    pub(crate) fn push_all(&mut self, times: &[i64], classes: &[u32], are_few: bool) {
         let (Some(&first), Some(&last)) = (times.first(), times.last()) else {
             return;
         };
         self.count = self.count.saturating_add(times.len() as u64);
         self.first = self.first.min(first);
         self.last = self.last.max(last);
-        let bits = classes.iter().map(|&class| 1 << class.min(63));
-        self.classes |= bits.fold(0, |all: u64, bit: u64| all | bit);
+        let classes = classes.iter();
+        self.classes |= match are_few {
+            true => classes.fold(0, |all, class| all | 1 << (class & 63)),
+            false => classes.fold(0, |all, &class| all | 1 << class.min(63)),
+        };
     }
 
     fn add_slices(&mut self, other: &Slices) {

@@ -43,7 +43,8 @@ pub(crate) fn put_nodes(out: &mut Vec<u8>, level: u8, nodes: &[Node]) {
     put_number(out, sets.len() as u64);
     put_column(out, sets.iter().copied());
     let set = |bin: &Bin| sets.partition_point(|&set| set < bin.classes) as u64;
-    put_column(out, bins().map(set));
+    let places: Vec<u64> = bins().map(set).collect();
+    put_column(out, places.iter().copied());
     if has_values {
         let column = |out: &mut Vec<u8>, number: &dyn Fn(&Bin, &Values) -> u64| {
             let value = |bin: &Bin| bin.values.as_ref().map_or(0, |values| number(bin, values));

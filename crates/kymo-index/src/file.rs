@@ -10,7 +10,7 @@ use crate::block::{Block, get_nodes, put_nodes};
 use crate::contents::{self, Tree};
 use crate::meta::{self, Meta};
 use crate::pack::{Reader, put_number};
-use crate::tree::TOP;
+use crate::tree::{TOP, are_sorted};
 use crate::{Node, Row, TreeBuilder};
 
 /// What a file begins with; the last byte is the version.
@@ -123,7 +123,7 @@ impl<W: Write> Writer<W> {
     /// may come [next](Self::is_next), one after the other, it adds none and returns `false`.
     pub fn push_all(&mut self, track: u32, times: &[i64], classes: &[u32]) -> bool {
         let is_first_next = times.first().is_none_or(|&time| self.is_next(track, time));
-        if !is_first_next || !times.is_sorted() || times.len() != classes.len() {
+        if !is_first_next || !are_sorted(times) || times.len() != classes.len() {
             return false;
         }
         self.grow(track, |tree, waiting, full| {

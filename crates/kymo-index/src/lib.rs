@@ -45,4 +45,4 @@ pub use cache::{Cache, Cached, Key, default_directory, note_file, note_range};
 pub use file::{Damaged, Index, Writer, seal};
 pub use meta::{ChunkCounts, Meta, OpenAt, OpenSlice};
 pub use query::{Answer, Grid, Missing};
-pub use tree::{LEAF, Node, TreeBuilder};
+pub use tree::{LEAF, Node, TreeBuilder, are_sorted};

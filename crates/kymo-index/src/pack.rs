@@ -117,27 +117,27 @@ pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
 
 /// Appends a column: the least number, the bits of the others above it, and these bits.
 pub(crate) fn put_column(out: &mut Vec<u8>, values: impl Iterator<Item = u64> + Clone) {
-    let least = values.clone().min().unwrap_or(0);
-    let most = values.clone().max().unwrap_or(0);
+    let bounds = values.clone().map(|value| (value, value));
+    let bounds = bounds.reduce(|(least, most), (value, _)| (least.min(value), most.max(value)));
+    let (least, most) = bounds.unwrap_or_default();
     let width = 64 - (most - least).leading_zeros();
     put_number(out, least);
     out.push(width as u8);
     if width == 0 {
         return;
     }
-    let (mut window, mut bits) = (0_u128, 0);
+    let (mut window, mut bits) = (0_u64, 0);
     for value in values {
-        window |= u128::from(value - least) << bits;
+        let value = value - least;
+        window |= value << bits;
         bits += width;
-        while bits >= 8 {
-            out.push(window as u8);
-            window >>= 8;
-            bits -= 8;
+        if bits >= 64 {
+            out.extend_from_slice(&window.to_le_bytes());
+            bits -= 64;
+            window = value.checked_shr(width - bits).unwrap_or(0);
         }
     }
-    if bits > 0 {
-        out.push(window as u8);
-    }
+    out.extend_from_slice(&window.to_le_bytes()[..bits.div_ceil(8) as usize]);
 }
 
 #[cfg(test)]

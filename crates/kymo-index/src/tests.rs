@@ -164,6 +164,23 @@ fn all(rows: &[Row]) -> Bin {
 }
 
 proptest! {
+    #[test]
+    fn sorted_times_are_known_as_such(
+        times in prop::collection::vec(
+            prop_oneof![any::<i64>(), 0..9_i64, Just(i64::MIN), Just(i64::MAX)],
+            0..5,
+        ),
+        sort: bool,
+    ) {
+        let mut times = times;
+        if sort {
+            times.sort_unstable();
+        }
+        prop_assert_eq!(are_sorted(&times), times.is_sorted());
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]

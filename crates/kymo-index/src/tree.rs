@@ -11,6 +11,20 @@ pub(crate) const TOP: u8 = 32;
 /// Number of cells of a level that are passed on at once.
 pub(crate) const BLOCK: usize = 512;
 
+/// Whether times are in order. For times of which none is negative, as usual, it takes little more than to read them.
+pub fn are_sorted(times: &[i64]) -> bool {
+    let (Some(&last), Some(later)) = (times.last(), times.get(1..)) else {
+        return true;
+    };
+    let (mut all, mut steps) = (last, 0);
+    for (&time, &next) in times.iter().zip(later) {
+        all |= time;
+        steps |= next.wrapping_sub(time);
+    }
+    // Differences of numbers that are not negative fit.
+    (all >= 0 && steps >= 0) || times.is_sorted()
+}
+
 /// A time as an unsigned number, in the same order.
 #[inline]
 pub(crate) fn biased(time: i64) -> u64 {
@@ -103,6 +117,8 @@ impl TreeBuilder {
         waiting: &mut usize,
         take: &mut impl FnMut(u8, &[Node]),
     ) {
+        // It is cheaper to look at all than to limit each.
+        let are_few = classes.iter().fold(0, |all, class| all | class) < 64;
         while let (Some(&time), Some(&class)) = (times.first(), classes.first()) {
             if let Some(last) = self.last
                 && last != time
@@ -128,7 +144,8 @@ impl TreeBuilder {
                         key: cell(level, biased(time)),
                         bin: Bin::EMPTY,
                     };
-                    node.bin.push_all(&times[..count], &classes[..count]);
+                    node.bin
+                        .push_all(&times[..count], &classes[..count], are_few);
                     self.last = Some(node.bin.last);
                     self.emit(level, node, waiting, take);
                 }

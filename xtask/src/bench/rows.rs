@@ -1,7 +1,6 @@
 //! Rows as columns, and what is made of them: beside what decodes all events in babeltrace2, and in instructions.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::asked::{Asked, head, line};
 use super::{instructions, measure, median, trace};
@@ -10,19 +9,44 @@ use crate::interop::tool;
 use crate::process::{build_example, build_kymo, command, hear, require, root};
 use crate::{Outcome, make_trace};
 
-/// Events of the trace of which instructions are counted, and of the one that babeltrace2's Python module reads.
+/// Events of the trace of which instructions are counted, and of the larger one that babeltrace2's Python module reads.
 const FEW: u64 = 200_000;
+
+/// Events of the smaller one, which shows what starting the program and opening a trace cost.
+const FEWEST: u64 = 20_000;
 
 /// Where a Python may be that has babeltrace2's module: Debian's is not always the first one.
 const PYTHONS: [&str; 2] = ["python3", "/usr/bin/python3"];
 
-/// Reads all events with babeltrace2's Python module.
-const PYTHON: &str = "\
+/// What babeltrace2's Python module does with each event: the first one makes what rows of two integer columns are, fields
+/// found by their names, which is what is asked of kymo, too. The second one says where they are; the last one reads none.
+const PYTHON: [(&str, &str, Asked); 3] = [
+    (
+        "time and fields by name",
+        "(message.default_clock_snapshot.ns_from_origin, int(event['vtid']), int(event['cpu_id']))",
+        Asked::AtLeast(1000.0),
+    ),
+    (
+        "time and fields by scope",
+        "(message.default_clock_snapshot.ns_from_origin, int(event.common_context_field['vtid']), \
+         int(event.packet.context_field['cpu_id']))",
+        Asked::Nothing,
+    ),
+    ("no values", "event.payload_field", Asked::Nothing),
+];
+
+/// A program that does something with each event.
+fn python(each: &str) -> String {
+    format!(
+        "\
 import bt2, sys
 for message in bt2.TraceCollectionMessageIterator(sys.argv[1]):
     if type(message) is bt2._EventMessageConst:
-        message.event.payload_field
-";
+        event = message.event
+        {each}
+"
+    )
+}
 
 /// `cargo xtask bench rows`.
 pub(super) fn run(mut args: Args) -> Outcome {
@@ -38,7 +62,8 @@ pub(super) fn run(mut args: Args) -> Outcome {
     let large = trace(&tool, events)?;
     println!("{events} events; CPU time (user and system), medians of {runs} alternating runs");
     beside_babeltrace(&kymo, &rows, &large, runs)?;
-    beside_python(&rows, (&large, events), &trace(&tool, FEW)?)?;
+    let (fewest, few) = (trace(&tool, FEWEST)?, trace(&tool, FEW)?);
+    beside_python(&rows, (&fewest, &few, &large), events, runs)?;
     let small = root().join("target/bench").join(format!("rows-{FEW}"));
     if !small.is_dir() {
         make_trace::make(&root().join(make_trace::USUAL), FEW, 1, &small)?;
@@ -91,23 +116,53 @@ fn beside_babeltrace(kymo: &Path, rows: &Path, trace: &Path, runs: usize) -> Out
 }
 
 /// The module reads few events: it would take a quarter of an hour for all.
-fn beside_python(rows: &Path, (large, events): (&Path, u64), few: &Path) -> Outcome {
-    head("times as fast as babeltrace2's Python module");
+fn beside_python(
+    rows: &Path,
+    (fewest, few, large): (&Path, &Path, &Path),
+    events: u64,
+    runs: usize,
+) -> Outcome {
+    head("rows with two integer columns, times as fast as bt2");
     let has_module = |python: &&Path| {
         let said = hear(command(python).args(["-c", "import bt2"]));
         said.is_ok_and(|said| said.code == Some(0))
     };
-    let Some(python) = PYTHONS.map(Path::new).into_iter().find(has_module) else {
+    let Some(found) = PYTHONS.map(Path::new).into_iter().find(has_module) else {
         println!("not measured: needs the Debian package python3-bt2");
         return Ok(());
     };
-    let theirs = measure(python, &["-c", PYTHON], few, 1)?.cpu;
-    let ours = measure(rows, &["1", "vtid,cpu_id"], large, 5)?.cpu;
-    let speed = |events: u64, cpu: Duration| events as f64 / cpu.as_secs_f64().max(1e-9);
-    let (ours, theirs) = (speed(events, ours), speed(FEW, theirs));
-    let name = format!("events a second, two integer columns ({ours:.2e}, {theirs:.2e})");
-    line(&name, ours / theirs, "x", Asked::AtLeast(1000.0));
+    let ours = [(fewest, FEWEST), (large, events)];
+    let ours = event_cost(rows, &["1", "vtid,cpu_id"], ours, runs)?;
+    for (name, each, asked) in PYTHON {
+        let theirs = [(fewest, FEWEST), (few, FEW)];
+        let theirs = event_cost(found, &["-c", &python(each)], theirs, runs)?;
+        let (nanos, micros) = (ours * 1e9, theirs * 1e6);
+        let name = format!("{name} ({nanos:.1} ns an event, {micros:.1} us)");
+        line(&name, theirs / ours.max(1e-12), "x", asked);
+    }
     Ok(())
+}
+
+/// The CPU time of an event in seconds, without that of starting the program and opening a trace: what the larger of two
+/// traces costs more, by the events that it has more.
+fn event_cost(
+    program: &Path,
+    arguments: &[&str],
+    traces: [(&Path, u64); 2],
+    runs: usize,
+) -> Outcome<f64> {
+    let mut costs = [Vec::new(), Vec::new()];
+    for _ in 0..runs {
+        for (costs, (trace, _)) in costs.iter_mut().zip(traces) {
+            costs.push(measure(program, arguments, trace, 1)?.cpu);
+        }
+    }
+    let [small, large] = costs.map(|costs| median(costs).as_secs_f64());
+    let [(_, fewer), (_, more)] = traces;
+    if more <= fewer {
+        return Err(format!("`--events` must be more than {fewer}").into());
+    }
+    Ok((large - small) / (more - fewer) as f64)
 }
 
 /// Counts instructions of commands, of one thread each: beside those of `check`, or of another kymo.

@@ -203,13 +203,15 @@ impl PacketCursor<'_> {
         let is_every = is_all
             && interests.iter().all(is_row)
             && classes.iter().all(|class| class.class < interests.len());
-        match is_every {
-            true => self.walk_rows::<V, true>(query, is_all, most, block, visitor),
-            false => self.walk_rows::<V, false>(query, is_all, most, block, visitor),
+        let is_plain = |interest: &Interest| !interest.is_visited && !interest.wants_ends;
+        match (is_every, is_all && interests.iter().all(is_plain)) {
+            (true, _) => self.walk_rows::<V, true, true>(query, is_all, most, block, visitor),
+            (_, true) => self.walk_rows::<V, false, true>(query, is_all, most, block, visitor),
+            _ => self.walk_rows::<V, false, false>(query, is_all, most, block, visitor),
         }
     }
 
-    fn walk_rows<V: EventVisitor, const EVERY: bool>(
+    fn walk_rows<V: EventVisitor, const EVERY: bool, const PLAIN: bool>(
         &mut self,
         query: &BlockQuery<'_>,
         is_all: bool,
@@ -218,7 +220,7 @@ impl PacketCursor<'_> {
         visitor: &mut V,
     ) -> Result<bool, Fault> {
         block.begin_walk();
-        let mut rows = BlockRows::<'_, EVERY> {
+        let mut rows = BlockRows::<'_, EVERY, PLAIN> {
             query,
             clock: self.stream.clock.as_ref().map(|clock| clock.converter()),
             is_all,
@@ -256,9 +258,9 @@ impl PacketCursor<'_> {
     }
 
     /// Walks on until the rows are full, or until the walk ends: with whether there may be more events.
-    fn walk_room<V: EventVisitor, const EVERY: bool>(
+    fn walk_room<V: EventVisitor, const EVERY: bool, const PLAIN: bool>(
         &mut self,
-        rows: &mut BlockRows<'_, EVERY>,
+        rows: &mut BlockRows<'_, EVERY, PLAIN>,
         visitor: &mut V,
     ) -> Result<Option<bool>, Fault> {
         while rows.has_room() {
@@ -278,9 +280,9 @@ impl PacketCursor<'_> {
 
     /// Goes to the next event, whatever it is, and adds it if it is wanted. Breaks if the walk ends, with whether there
     /// may be more.
-    fn walk_event<V: EventVisitor, const EVERY: bool>(
+    fn walk_event<V: EventVisitor, const EVERY: bool, const PLAIN: bool>(
         &mut self,
-        rows: &mut BlockRows<'_, EVERY>,
+        rows: &mut BlockRows<'_, EVERY, PLAIN>,
         visitor: &mut V,
     ) -> Result<ControlFlow<bool>, Fault> {
         let Some(event) = self.next_event()? else {
@@ -373,8 +375,8 @@ struct RoomOfRows {
 }
 
 /// The next rows of a block: events are written to fixed places, and all rows are appended to the block at once.
-/// `EVERY`: each event is a row that needs neither a visit nor ends of fields.
-struct BlockRows<'b, const EVERY: bool> {
+/// `PLAIN`: no event needs a visit or ends of fields, whenever it is; with `EVERY`, each is a row.
+struct BlockRows<'b, const EVERY: bool, const PLAIN: bool> {
     query: &'b BlockQuery<'b>,
     clock: Option<TickConverter>,
     /// Whether all numbers and times are wanted.
@@ -393,7 +395,7 @@ struct BlockRows<'b, const EVERY: bool> {
     at: Option<(u64, usize)>,
 }
 
-impl<const EVERY: bool> BlockRows<'_, EVERY> {
+impl<const EVERY: bool, const PLAIN: bool> BlockRows<'_, EVERY, PLAIN> {
     fn interest_in(&self, class: usize) -> Interest {
         let interest = self.query.interests.get(class);
         interest.copied().unwrap_or_default()
@@ -408,7 +410,11 @@ impl<const EVERY: bool> BlockRows<'_, EVERY> {
     #[inline(always)]
     fn add(&mut self, event: &SimpleEvent, interest: Interest) -> bool {
         let (number, ticks) = (event.number, event.clock.0);
-        if !EVERY && (!interest.is_wanted || !(self.is_all || self.is_asked_for(ticks, number))) {
+        let is_wanted = match PLAIN {
+            true => EVERY || self.interest_in(event.class).is_wanted,
+            false => interest.is_wanted && (self.is_all || self.is_asked_for(ticks, number)),
+        };
+        if !is_wanted {
             if interest.wants_ends {
                 self.ends.truncate(self.begin_ends);
             }
@@ -424,6 +430,8 @@ impl<const EVERY: bool> BlockRows<'_, EVERY> {
         rows.classes[row] = event.class as u32;
         if !EVERY {
             rows.numbers[row] = number;
+        }
+        if !PLAIN {
             rows.first_ends[row] = self.begin_ends;
         }
         self.filled += 1;
@@ -458,6 +466,8 @@ impl<const EVERY: bool> BlockRows<'_, EVERY> {
             block.numbers.extend(first..first + count as u64);
         } else {
             block.numbers.extend_from_slice(&rows.numbers[..count]);
+        }
+        if !PLAIN {
             let first_ends = &rows.first_ends[..count];
             block.first_ends.extend_from_slice(first_ends);
         }
@@ -465,10 +475,10 @@ impl<const EVERY: bool> BlockRows<'_, EVERY> {
     }
 }
 
-impl<const EVERY: bool> SimpleVisitor for BlockRows<'_, EVERY> {
+impl<const EVERY: bool, const PLAIN: bool> SimpleVisitor for BlockRows<'_, EVERY, PLAIN> {
     #[inline(always)]
     fn interest(&self, class: usize) -> Interest {
-        match EVERY {
+        match PLAIN {
             true => Interest::default(),
             false => self.interest_in(class),
         }

@@ -181,6 +181,9 @@ impl Start {
 /// What a start and its end have in common.
 type Shared = (u32, Key);
 
+/// So many tracks are found in an array.
+const MOST_TRACKS: usize = 1 << 12;
+
 /// Gets the start and the end of each pair, in nanoseconds, in the order of the ends.
 pub type EachPair<'f> = &'f mut dyn FnMut(i64, i64);
 
@@ -191,8 +194,9 @@ pub(super) struct Work<'w, 'f> {
     breakdown: Breakdown<'w>,
     most_worst: usize,
     open: Pending<Shared, Start>,
-    /// The same if nothing distinguishes them.
-    only: Option<Start>,
+    /// The same of the first tracks, by number, if nothing else distinguishes them.
+    of_tracks: Vec<Option<Start>>,
+    most_tracks: u32,
     /// The same of slices that nest, where recordings say what begins and ends them.
     slices: Option<OpenSlices<Start>>,
     /// Slices that were dropped, since too many were open.
@@ -210,13 +214,15 @@ pub(super) struct Work<'w, 'f> {
 
 impl<'w, 'f> Work<'w, 'f> {
     pub(super) fn new(by_track: bool, worst: usize, most_open: usize) -> Self {
+        let most_tracks = (most_open / 2).min(MOST_TRACKS);
         Self {
             each: None,
             by_track,
             breakdown: Breakdown::default(),
             most_worst: worst,
-            open: Pending::new(most_open),
-            only: None,
+            open: Pending::new(most_open - most_tracks),
+            of_tracks: Vec::new(),
+            most_tracks: most_tracks as u32,
             slices: None,
             dropped: 0,
             starts: 0,
@@ -232,10 +238,11 @@ impl<'w, 'f> Work<'w, 'f> {
     }
 
     pub(super) fn unmatched(&self) -> Unmatched {
-        let open = self.slices.as_ref().map_or(0, OpenSlices::len);
+        let slices = self.slices.as_ref().map_or(0, OpenSlices::len);
+        let of_tracks = self.of_tracks.iter().flatten().count();
         Unmatched {
             replaced: self.replaced,
-            open: self.open.len() + u64::from(self.only.is_some()) + open as u64,
+            open: self.open.len() + (of_tracks + slices) as u64,
             dropped: self.open.dropped() + self.dropped,
             ends: self.unmatched_ends,
         }
@@ -245,6 +252,16 @@ impl<'w, 'f> Work<'w, 'f> {
     fn shared(&self, track: u32, key: Key) -> Shared {
         let track = if self.by_track { track } else { 0 };
         (track, key)
+    }
+
+    /// What is open on one of the first tracks, if nothing else distinguishes it.
+    #[inline]
+    fn of_track(&mut self, track: u32) -> &mut Option<Start> {
+        let place = track as usize;
+        if place >= self.of_tracks.len() {
+            self.of_tracks.resize(place + 1, None);
+        }
+        &mut self.of_tracks[place]
     }
 
     fn end(&mut self, time: i64, track: u32, key: Key) {
@@ -259,7 +276,7 @@ impl<'w, 'f> Work<'w, 'f> {
         }
         let shared = self.shared(track, key);
         let start = match shared {
-            (0, Key::None) => self.only.take(),
+            (track, Key::None) if track < self.most_tracks => self.of_track(track).take(),
             _ => self.open.remove(&shared),
         };
         match start {
@@ -321,7 +338,7 @@ impl<'w, 'f> Work<'w, 'f> {
             return;
         }
         let replaced = match self.shared(start.track, key) {
-            (0, Key::None) => self.only.replace(start),
+            (track, Key::None) if track < self.most_tracks => self.of_track(track).replace(start),
             shared => self.open.insert(shared, start),
         };
         self.replaced += u64::from(replaced.is_some());

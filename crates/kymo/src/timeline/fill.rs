@@ -319,7 +319,8 @@ impl<'a> Filler<'a> {
 
     /// Appends the rows of a block to the columns that events do not fill.
     fn gather(&mut self, recording: &AnyRecording, plan: &BlockPlan, rows: BlockRows<'_>) {
-        let Some(&first) = rows.classes().first() else {
+        let first = rows.classes().first();
+        let Some(&first) = first.filter(|_| plan.has_columns) else {
             return;
         };
         if plan.is_mixed() {

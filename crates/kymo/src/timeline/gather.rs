@@ -15,6 +15,8 @@ pub(super) struct BlockPlan {
     /// By class; those of one group if classes share columns.
     groups: Vec<Group>,
     is_mixed: bool,
+    /// Whether a wanted class has columns.
+    pub(super) has_columns: bool,
     /// What is wanted of each class.
     pub(super) interests: Vec<Interest>,
 }
@@ -95,8 +97,10 @@ impl BlockPlan {
                 is_visited: groups[if is_mixed { 0 } else { class }].is_visited,
                 wants_ends: groups[if is_mixed { 0 } else { class }].wants_ends(class),
             });
+        let mut of_wanted = classes.iter().zip(wanted).filter(|(_, wanted)| **wanted);
         Self {
             interests: interests.collect(),
+            has_columns: of_wanted.any(|(class, _)| !class.wanted.is_empty()),
             groups,
             is_mixed,
         }

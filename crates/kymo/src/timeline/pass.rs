@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use kymo_index::{ChunkCounts, Row};
+use kymo_index::{ChunkCounts, Row, are_sorted};
 use kymo_model::{Cursor, EventHeaders, Fault, FaultReport, Recording, Tally, Track, Walk};
 use kymo_text::Line;
 use kymo_time::Timestamp;
@@ -275,7 +275,9 @@ impl PlainChunks {
         tallies: &mut Tallies,
     ) {
         (self.stream, self.first) = (stream, numbers.start);
+        // The chunks that are counted together, and their first row.
         let mut counted = numbers.start..numbers.start;
+        let mut first = 0;
         for number in numbers {
             let before = self.rows.len();
             let mut fault = None;
@@ -290,23 +292,26 @@ impl PlainChunks {
                 }
             }
             if fault.is_some() {
-                self.count(counted, tallies);
+                self.count(counted, first..before, tallies);
                 counted = number + 1..number + 1;
+                first = self.rows.len();
             } else {
                 counted.end = number + 1;
             }
             self.chunks.push((self.rows.len() - before, fault));
-            if !ROWS {
-                self.rows.clear();
-            }
         }
-        self.count(counted, tallies);
-        make_own(&mut self.rows.times, tallies.own_begin);
+        self.count(counted, first..self.rows.len(), tallies);
+        match ROWS {
+            true => make_own(&mut self.rows.times, tallies.own_begin),
+            false => self.rows.clear(),
+        }
     }
 
-    /// Adds what was tallied of some chunks.
-    fn count(&mut self, chunks: Range<usize>, tallies: &mut Tallies) {
+    /// Adds what was tallied of some chunks, which have these rows.
+    fn count(&mut self, chunks: Range<usize>, rows: Range<usize>, tallies: &mut Tallies) {
         if !chunks.is_empty() {
+            let times = &self.rows.times[rows.clone()];
+            tallies.add_times(times, &self.rows.classes[rows]);
             self.counts.push(ChunkCounts {
                 stream: self.stream as u32,
                 first: chunks.start as u64,
@@ -336,10 +341,11 @@ fn make_own(times: &mut [i64], own_begin: i64) {
 /// The events of a class in some chunks, in the making.
 #[derive(Clone, Copy)]
 struct ClassTally {
+    // Not beside the bits: both would be added to as a vector, which takes longer.
     events: u64,
-    bits: u64,
     /// When the first one with a time was, less one: so [`NO_TIME`] is later than all.
     before_first: i64,
+    bits: u64,
     /// When the last one was.
     last: i64,
 }
@@ -347,8 +353,8 @@ struct ClassTally {
 impl ClassTally {
     const NONE: Self = Self {
         events: 0,
-        bits: 0,
         before_first: i64::MAX,
+        bits: 0,
         last: NO_TIME,
     };
 }
@@ -368,9 +374,8 @@ impl Tallies {
         }
     }
 
-    /// Adds the events of a chunk, which are those behind the first ones; the chunk ends at a bit.
+    /// Adds the events of a chunk, which are those behind the first ones, without their times; the chunk ends at a bit.
     fn add(&mut self, rows: &EventHeaders, first: usize, end: u64) {
-        let times = &rows.times[first..];
         let classes = &rows.classes[first..];
         let Some((&first, begins)) = rows.begins[first..].split_first() else {
             return;
@@ -378,19 +383,54 @@ impl Tallies {
         let tallies = &mut self.classes[..];
         // Where one begins, the one before ends.
         let mut begin = first;
-        let mut add = |time: i64, class: u32, end: u64| {
+        let mut add = |class: u32, end: u64| {
             let tally = &mut tallies[class as usize];
             tally.events += 1;
             tally.bits += end.saturating_sub(begin);
-            tally.before_first = tally.before_first.min(time.wrapping_sub(1));
-            tally.last = tally.last.max(time);
             begin = end;
         };
-        for ((&time, &class), &next) in times.iter().zip(classes).zip(begins) {
-            add(time, class, next);
+        for (&class, &next) in classes.iter().zip(begins) {
+            add(class, next);
         }
-        if let (Some(&time), Some(&class)) = (times.last(), classes.last()) {
-            add(time, class, end);
+        if let Some(&class) = classes.last() {
+            add(class, end);
+        }
+    }
+
+    /// Adds when all events were that have been added.
+    fn add_times(&mut self, times: &[i64], classes: &[u32]) {
+        let events = || times.iter().zip(classes);
+        let has_order = times.first().is_none_or(|&time| time != NO_TIME) && are_sorted(times);
+        if !has_order {
+            for (&time, &class) in events() {
+                let tally = &mut self.classes[class as usize];
+                tally.before_first = tally.before_first.min(time.wrapping_sub(1));
+                tally.last = tally.last.max(time);
+            }
+            return;
+        }
+        // The first and the last event of each class are soon found.
+        let met = self.classes.iter().filter(|tally| tally.events > 0).count();
+        let (mut firsts, mut lasts) = (met, met);
+        for (&time, &class) in events() {
+            let tally = &mut self.classes[class as usize];
+            if tally.before_first == i64::MAX {
+                tally.before_first = time.wrapping_sub(1);
+                firsts -= 1;
+                if firsts == 0 {
+                    break;
+                }
+            }
+        }
+        for (&time, &class) in events().rev() {
+            let tally = &mut self.classes[class as usize];
+            if tally.last == NO_TIME {
+                tally.last = time;
+                lasts -= 1;
+                if lasts == 0 {
+                    break;
+                }
+            }
         }
     }
 
@@ -488,5 +528,63 @@ impl<'a, T: TakeRows> Sink for Gather<'a, T> {
         _warnings: &mut Vec<u8>,
     ) -> bool {
         self.take.rows(run, self.plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// In whatever order events come, with times or without.
+        #[test]
+        fn tallies_count_each_event(
+            chunks in prop::collection::vec(
+                prop::collection::vec((prop_oneof![Just(NO_TIME), -3i64..20], 0u32..4, 0u64..9), 0..12),
+                0..4,
+            ),
+            in_order: bool,
+            own_begin in 0i64..3,
+        ) {
+            let mut chunks = chunks;
+            if in_order {
+                let mut times: Vec<i64> = chunks.iter().flatten().map(|(time, ..)| *time).collect();
+                times.sort_unstable();
+                let events = chunks.iter_mut().flatten();
+                events.zip(times).for_each(|(event, time)| event.0 = time);
+            }
+            let mut tallies = Tallies::new(own_begin, 4);
+            let mut rows = EventHeaders::default();
+            let mut expected: [Option<Tally>; 4] = Default::default();
+            for chunk in &chunks {
+                let (first, mut end) = (rows.len(), 0);
+                for &(time, class, bits) in chunk {
+                    rows.times.push(time);
+                    rows.classes.push(class);
+                    rows.begins.push(end);
+                    end += bits;
+                    let time = (time != NO_TIME).then(|| Timestamp::from_nanos(time - own_begin));
+                    let class = class as usize;
+                    let tally = expected[class].get_or_insert(Tally {
+                        class,
+                        events: 0,
+                        bits: 0,
+                        first: None,
+                        last: None,
+                    });
+                    tally.events += 1;
+                    tally.bits += bits;
+                    tally.first = tally.first.into_iter().chain(time).min();
+                    tally.last = tally.last.into_iter().chain(time).max();
+                }
+                tallies.add(&rows, first, end);
+            }
+            tallies.add_times(&rows.times, &rows.classes);
+            let expected: Vec<Tally> = expected.into_iter().flatten().collect();
+            prop_assert_eq!(tallies.take(), expected);
+            prop_assert!(tallies.take().is_empty());
+        }
     }
 }

@@ -126,6 +126,9 @@ struct PlainRun<'c> {
     classes_of: &'c [u32],
     /// The rows of each event class that has any.
     classes: Vec<Option<PlainClass<'c>>>,
+    /// Their roles, if none of them has a column: then all rows are on the track of the stream, and none has to be
+    /// found among those of its class.
+    roles: Option<Vec<Role>>,
     /// The track of the stream, once it has a number.
     track: Option<u32>,
     /// The position of the next row, where rows of several runs take turns.
@@ -156,12 +159,17 @@ impl<'c> PlainRun<'c> {
         }
         let entries = run.entries;
         // A class that is looked at and has rows, but no columns, is none of the simple ones.
+        let mut all = classes.iter().zip(&plain);
         let is_known = |class: &u32| plain[*class as usize].is_some();
-        entries.classes.iter().all(is_known).then_some(Self {
+        let are_known = all.all(|(meaning, plain)| meaning.is_none() || plain.is_some());
+        let is_bare = are_known && plain.iter().flatten().all(|plain| plain.columns.is_empty());
+        let role = |plain: &Option<PlainClass<'_>>| plain.as_ref().map_or(SEEN, |plain| plain.role);
+        (are_known || entries.classes.iter().all(is_known)).then_some(Self {
             recording: run.recording,
             stream: run.stream,
             times: entries.times,
             classes_of: entries.classes,
+            roles: is_bare.then(|| plain.iter().map(role).collect()),
             classes: plain,
             track: None,
             next: 0,
@@ -247,9 +255,33 @@ impl<A: Analysis> Sequencer<'_, A> {
     }
 
     /// Hands over the next row, which is of this time and class.
-    #[inline]
+    #[inline(always)]
     fn plain_row(&mut self, run: &mut PlainRun<'_>, time: i64, class: u32) {
         let class = class as usize;
+        let (Some(roles), Some(track)) = (&run.roles, run.track) else {
+            return self.row_of_columns(run, time, class);
+        };
+        if time == NO_TIME {
+            self.untimed += 1;
+            return;
+        }
+        self.analysis.plain(&PlainEvent {
+            recording: run.recording,
+            class,
+            role: roles[class],
+            time: cut(time, self.resolution),
+            track,
+            number: None,
+            key: RowKey {
+                values: Values::default(),
+                fields: &[],
+            },
+        });
+    }
+
+    /// The same if the row has values, or the track of the stream has no number yet.
+    #[inline(never)]
+    fn row_of_columns(&mut self, run: &mut PlainRun<'_>, time: i64, class: usize) {
         let Some(plain) = &mut run.classes[class] else {
             return;
         };
