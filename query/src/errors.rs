@@ -7,6 +7,7 @@ use datafusion::common::DataFusionError;
 use kymo_text::diagnostic::Diagnostic;
 
 use crate::objects;
+use crate::prompt::quoted;
 use crate::rows::OutOfOrder;
 
 /// An error that another process has made a text for people of.
@@ -54,7 +55,9 @@ pub(crate) fn render(error: &DataFusionError, sql: &str, color: bool) -> String 
     let diagnostic = match found {
         // The error itself says more than its diagnostic does.
         Some((label, range, help)) => {
-            let help = suggestion(&text, sql.get(range.clone()).unwrap_or_default()).or(help);
+            let help = suggestion(&text, sql.get(range.clone()).unwrap_or_default())
+                .or(help)
+                .or_else(|| quotes(sql, range.start));
             let label = label.split(" at Line: ").next().unwrap_or_default();
             let diagnostic = Diagnostic::error(first_line(label)).at(range, "");
             match help {
@@ -65,6 +68,7 @@ pub(crate) fn render(error: &DataFusionError, sql: &str, color: bool) -> String 
         None => match place(&text, sql) {
             Some((message, range)) => Diagnostic::error(first_line(&message)).at(range, ""),
             None => {
+                let text = with_hint(&text).replace('\t', "  ");
                 let lines = text.lines().map(kymo_text::visible);
                 return format!("error: {}", lines.collect::<Vec<_>>().join("\n"));
             }
@@ -85,23 +89,81 @@ pub(crate) fn message(error: &DataFusionError) -> String {
         );
     }
     let mut text = error.strip_backtrace();
-    for prefix in [
-        "SQL error: ",
-        "Error during planning: ",
-        "Schema error: ",
-        "External error: ",
-        "Execution error: ",
-        "Arrow error: ",
-        "Diagnostic error: ",
-        "sql parser error: ",
-        "ParserError(\"",
-        "TokenizerError(\"",
-    ] {
-        while let Some(rest) = text.strip_prefix(prefix) {
-            text = rest.to_owned();
-        }
+    while is_step(&text)
+        && let Some((_, cause)) = text.split_once("\ncaused by\n")
+    {
+        text = cause.to_owned();
+    }
+    while let Some(rest) = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix)) {
+        text = rest.to_owned();
     }
     text.trim_end_matches("\")").to_owned()
+}
+
+/// What DataFusion writes before its messages.
+const PREFIXES: &[&str] = &[
+    "SQL error: ",
+    "Error during planning: ",
+    "Schema error: ",
+    "External error: ",
+    "Execution error: ",
+    "IO error: ",
+    "Arrow error: ",
+    "Parser error: ",
+    "Diagnostic error: ",
+    "sql parser error: ",
+    "ParserError(\"",
+    "TokenizerError(\"",
+];
+
+/// Whether a text begins with the name of a step of planning, such as `type_coercion`.
+fn is_step(text: &str) -> bool {
+    let line = text.lines().next().unwrap_or_default();
+    line.starts_with("Optimizer rule ") || !line.contains(' ')
+}
+
+/// Whether an error was found while a plan was made: the statement is wrong.
+pub(crate) fn is_of_planning(error: &DataFusionError) -> bool {
+    matches!(error, DataFusionError::Context(step, _) if is_step(step))
+}
+
+/// An error without a place, and what to do.
+pub(crate) fn with_hint(text: &str) -> String {
+    if let Some((_, rest)) = text.split_once("No field named ")
+        && let Some((name, _)) = rest.split_once("Valid fields are ")
+    {
+        let name = name.split(". Did you mean").next().unwrap_or_default();
+        let name = name.trim_end().trim_end_matches('.');
+        let help = suggestion(text, name).unwrap_or_default();
+        return format!("there is no column `{name}`\nhint: {help}");
+    }
+    if text.contains("laceholder")
+        && let Some((_, name)) = text.split_once('$')
+    {
+        let is_part = |c: &char| c.is_alphanumeric() || *c == '_';
+        let name: String = name.chars().take_while(is_part).collect();
+        return format!(
+            "the parameter `${name}` has no value\nhint: `--param {name}=VALUE` gives it one"
+        );
+    }
+    text.to_owned()
+}
+
+/// Names the table that may have been meant where there is none of a name.
+pub(crate) fn suggest_table(error: DataFusionError, tables: &[String]) -> DataFusionError {
+    let Some(diagnostic) = error.diagnostic() else {
+        return error;
+    };
+    let missing = diagnostic.message.strip_prefix("table '");
+    let Some(missing) = missing.and_then(|rest| rest.strip_suffix("' not found")) else {
+        return error;
+    };
+    let help = match kymo::filter::nearest(missing, tables.iter().map(String::as_str)) {
+        Some(meant) => format!("there is a table `{}`", quoted(meant)),
+        None => "`SHOW TABLES` lists the tables".to_owned(),
+    };
+    let diagnostic = diagnostic.clone().with_help(help, None);
+    error.with_diagnostic(diagnostic)
 }
 
 fn first_line(text: &str) -> String {
@@ -115,6 +177,14 @@ fn first_line(text: &str) -> String {
 
 /// The column that may have been meant, of those that DataFusion lists.
 fn suggestion(text: &str, meant: &str) -> Option<String> {
+    if text.contains("Invalid function '")
+        && let Some((_, name)) = text.split_once("Did you mean '")
+    {
+        // It is the nearest one, however far.
+        let name = name.split('\'').next()?;
+        let name = kymo::filter::nearest(meant, [name].into_iter())?;
+        return Some(format!("there is a function `{name}`"));
+    }
     let start = text.find("Valid fields are ")? + "Valid fields are ".len();
     let listed = text[start..].trim_end_matches('.').split(", ");
     let name = |word: &str| {
@@ -125,11 +195,13 @@ fn suggestion(text: &str, meant: &str) -> Option<String> {
         last.unwrap_or(word).to_owned()
     };
     let names: Vec<String> = listed.map(name).collect();
+    let is_quoted = meant.starts_with('"');
     let meant = meant.trim_matches('"');
     let table = "`DESCRIBE TABLE` lists the columns of a table";
     Some(
         match kymo::filter::nearest(meant, names.iter().map(String::as_str)) {
-            Some(name) => format!("there is a column `{name}`"),
+            Some(name) => format!("there is a column `{}`", quoted(name)),
+            None if is_quoted => format!("a text stands between single quotes: `'{meant}'`"),
             None => table.to_owned(),
         },
     )
@@ -153,6 +225,18 @@ fn place(text: &str, sql: &str) -> Option<(String, Range<usize>)> {
     Some((
         text[..at].to_owned(),
         start..start + word.max(1).min(rest.len()),
+    ))
+}
+
+/// What to write for a name that its colon has ended.
+fn quotes(sql: &str, colon: usize) -> Option<String> {
+    let rest = sql.get(colon..)?.strip_prefix(':')?;
+    let is_other = |c: char| !c.is_alphanumeric() && c != '_';
+    let first = sql[..colon].rsplit(is_other).next()?;
+    let second = rest.split(is_other).next()?;
+    Some(format!(
+        "a name with a colon is quoted: `{}`",
+        quoted(&format!("{first}:{second}"))
     ))
 }
 

@@ -1,7 +1,8 @@
 //! Functions of values: `time_bucket` and `percentile`.
 
-use datafusion::arrow::datatypes::IntervalMonthDayNano;
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::datatypes::{
+    DataType, FieldRef, IntervalMonthDayNano, IntervalUnit, TimeUnit,
+};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::execution::context::SessionContext;
 use datafusion::functions::datetime::date_bin;
@@ -13,7 +14,7 @@ use datafusion::logical_expr::function::{
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Expr, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast, lit,
 };
 use kymo_time::Duration;
 
@@ -45,7 +46,7 @@ impl ScalarUDFImpl for TimeBucket {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [_, DataType::Timestamp(unit, zone)] => Ok(DataType::Timestamp(*unit, zone.clone())),
-            [_, time] if time.is_integer() => Ok(DataType::Int64),
+            [_, time] if time.is_integer() || time.is_null() => Ok(DataType::Int64),
             [_, other] => plan_err!("time_bucket needs a time or nanoseconds, not {other}"),
             _ => plan_err!("time_bucket needs a width and a time"),
         }
@@ -60,38 +61,62 @@ impl ScalarUDFImpl for TimeBucket {
         let [Expr::Literal(width, _), time] = &args[..] else {
             return Ok(ExprSimplifyResult::Original(args));
         };
-        let interval = match width {
-            ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
-                let nanos = match text.parse::<Duration>() {
-                    Ok(duration) => duration.nanos,
-                    Err(error) => return plan_err!("the width of time_bucket: {error}"),
-                };
-                ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(0, 0, nanos)))
-            }
-            ScalarValue::Int64(Some(nanos)) => {
-                ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(0, 0, *nanos)))
-            }
-            width => width.clone(),
-        };
-        if let DataType::Timestamp(..) = context.get_data_type(time)? {
-            let call = date_bin().call(vec![lit(interval), time.clone()]);
-            return Ok(ExprSimplifyResult::Simplified(call));
+        let is_time = matches!(context.get_data_type(time)?, DataType::Timestamp(..));
+        if width.is_null() {
+            let none = match is_time {
+                true => ScalarValue::try_from(&context.get_data_type(time)?)?,
+                false => ScalarValue::Int64(None),
+            };
+            return Ok(ExprSimplifyResult::Simplified(lit(none)));
         }
-        let nanos = match interval {
-            ScalarValue::IntervalMonthDayNano(Some(interval)) if interval.months == 0 => {
-                i64::from(interval.days)
-                    .saturating_mul(86_400_000_000_000)
-                    .saturating_add(interval.nanoseconds)
+        let width = lit(interval(width)?);
+        let call = |time| date_bin().call(vec![width, time]);
+        Ok(ExprSimplifyResult::Simplified(match is_time {
+            true => call(time.clone()),
+            false => {
+                let nanos = DataType::Timestamp(TimeUnit::Nanosecond, None);
+                let time = cast(cast(time.clone(), DataType::Int64), nanos);
+                cast(call(time), DataType::Int64)
             }
-            _ => 0,
-        };
-        if nanos <= 0 {
-            return plan_err!("the width of time_bucket has to be positive, without months");
-        }
-        let time = datafusion::logical_expr::cast(time.clone(), DataType::Int64);
-        let rest = (time.clone() % lit(nanos) + lit(nanos)) % lit(nanos);
-        Ok(ExprSimplifyResult::Simplified(time - rest))
+        }))
     }
+}
+
+/// The width of spans.
+fn interval(width: &ScalarValue) -> Result<ScalarValue> {
+    let nanos = |nanos| Ok(IntervalMonthDayNano::new(0, 0, nanos));
+    let interval = match width {
+        ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
+            match text.parse::<Duration>() {
+                Ok(duration) => nanos(duration.nanos),
+                Err(error) => plan_err!("the width of time_bucket: {error}"),
+            }
+        }
+        number if number.data_type().is_integer() => match number.cast_to(&DataType::Int64)? {
+            ScalarValue::Int64(Some(number)) => nanos(number),
+            _ => plan_err!("the width of time_bucket is too large"),
+        },
+        span if matches!(span.data_type(), DataType::Interval(_)) => {
+            let unit = DataType::Interval(IntervalUnit::MonthDayNano);
+            match span.cast_to(&unit)? {
+                ScalarValue::IntervalMonthDayNano(Some(span)) => Ok(span),
+                _ => plan_err!("the width of time_bucket is too large"),
+            }
+        }
+        other => plan_err!(
+            "the width of time_bucket is an interval, a text such as '100ms', or nanoseconds, not {}",
+            other.data_type()
+        ),
+    }?;
+    let parts = [
+        i64::from(interval.months),
+        i64::from(interval.days),
+        interval.nanoseconds,
+    ];
+    if parts.iter().any(|&part| part < 0) || parts.iter().all(|&part| part == 0) {
+        return plan_err!("the width of time_bucket has to be positive");
+    }
+    Ok(ScalarValue::IntervalMonthDayNano(Some(interval)))
 }
 
 /// `percentile(value, percent)`: as in Perfetto, of 0 to 100; between two values in proportion.
@@ -118,7 +143,8 @@ impl AggregateUDFImpl for Percentile {
     }
 
     fn accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        plan_err!("the percentage of percentile has to be a constant")
+        // All other calls become another function.
+        plan_err!("percentile cannot be used with OVER")
     }
 
     fn simplify(&self) -> Option<AggregateFunctionSimplification> {

@@ -22,6 +22,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::Expr;
 use futures::{FutureExt, StreamExt};
 
+use crate::errors::{message, with_hint};
 use crate::session::queries_only;
 use crate::streamed::{Made, Maker};
 
@@ -145,7 +146,12 @@ impl Side {
                 .sql_with_options(text, queries_only())
                 .now_or_never()
             {
-                Some(frame) => frame?,
+                Some(Ok(frame)) => frame,
+                // Its places are not those of the statement.
+                Some(Err(_)) if !text.contains(char::is_whitespace) => {
+                    return plan_err!("there is no table `{text}` for {}", function.name());
+                }
+                Some(Err(error)) => return plan_err!("`{text}`: {}", with_hint(&message(&error))),
                 None => return plan_err!("`{text}` cannot be planned here"),
             },
         };
@@ -241,10 +247,7 @@ impl Function {
                         let is_in_both = other
                             .others(true)
                             .any(|at| other.schema.field(at).name() == name);
-                        let name = match is_in_both {
-                            true => format!("{name}_{number}"),
-                            false => name.clone(),
-                        };
+                        let name = free_name(&fields, name, is_in_both.then_some(number));
                         fields.push(field(side, at, &name));
                     }
                 }
@@ -263,13 +266,7 @@ impl Function {
                 );
                 let right = &sides[1];
                 for at in right.others(false) {
-                    let name = right.schema.field(at).name();
-                    let is_taken = left.schema.index_of(name).is_ok();
-                    let name = if is_taken {
-                        format!("{name}_1")
-                    } else {
-                        name.clone()
-                    };
+                    let name = free_name(&fields, right.schema.field(at).name(), None);
                     fields.push(field(right, at, &name));
                 }
             }
@@ -295,8 +292,7 @@ impl Function {
                     .collect::<Result<_>>()?;
                 let mut pairs = Vec::new();
                 for group in &groups {
-                    intersect([&spans[0], &spans[1]], group, &mut pairs);
-                    reservation.try_resize(reservation.size().max(pairs.len() * 48))?;
+                    intersect([&spans[0], &spans[1]], group, &mut pairs, reservation)?;
                 }
                 pairs.sort_unstable_by_key(|pair| (pair.begin, pair.left, pair.right));
                 let rows = [
@@ -312,13 +308,15 @@ impl Function {
                         .map(|pair| pair.duration)
                         .collect::<Int64Array>(),
                 ));
-                for &at in &sides[0].keys {
-                    columns.push(take(tables[0].column(at), &rows[0], None)?);
-                }
+                let mut add = |number: usize, at: usize| -> Result<()> {
+                    let column = take(tables[number].column(at), &rows[number], None)?;
+                    reservation.try_grow(column.get_array_memory_size())?;
+                    columns.push(column);
+                    Ok(())
+                };
+                sides[0].keys.iter().try_for_each(|&at| add(0, at))?;
                 for (number, side) in sides.iter().enumerate() {
-                    for at in side.others(true) {
-                        columns.push(take(tables[number].column(at), &rows[number], None)?);
-                    }
+                    side.others(true).try_for_each(|at| add(number, at))?;
                 }
             }
             Self::SelfDuration => {
@@ -347,6 +345,18 @@ impl Function {
         }
         Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
     }
+}
+
+/// A name that no field has: the column's own, or with a number behind it.
+fn free_name(fields: &[Field], name: &str, number: Option<usize>) -> String {
+    let is_taken = |name: &str| fields.iter().any(|field| field.name() == name);
+    if number.is_none() && !is_taken(name) {
+        return name.to_owned();
+    }
+    (number.unwrap_or(1)..)
+        .map(|number| format!("{name}_{number}"))
+        .find(|name| !is_taken(name))
+        .unwrap_or_default()
 }
 
 /// Rows with the same keys.
@@ -442,7 +452,16 @@ struct Pair {
 
 type Spans = [Option<(i64, i64)>];
 
-fn intersect(spans: [&Spans; 2], group: &Group, pairs: &mut Vec<Pair>) {
+/// Bytes of a pair, of the numbers of its rows, and of its times.
+const PAIR_BYTES: usize = size_of::<Pair>() + 24;
+
+/// Finds the pairs of a group, of which there may be very many: their memory is reserved first.
+fn intersect(
+    spans: [&Spans; 2],
+    group: &Group,
+    pairs: &mut Vec<Pair>,
+    reservation: &MemoryReservation,
+) -> Result<()> {
     let mut ahead: Vec<(i64, usize, u32)> = Vec::new();
     for (side, rows) in [&group.left, &group.right].into_iter().enumerate() {
         ahead.extend(
@@ -463,6 +482,11 @@ fn intersect(spans: [&Spans; 2], group: &Group, pairs: &mut Vec<Pair>) {
             let last = end(side, row).min(end(other, with));
             let (left, right) = if side == 0 { (row, with) } else { (with, row) };
             if last > begin || is_instant || end(other, with) == begin {
+                if pairs.len() == pairs.capacity() {
+                    let more = pairs.len().max(1024);
+                    reservation.try_grow(more * PAIR_BYTES)?;
+                    pairs.reserve_exact(more);
+                }
                 pairs.push(Pair {
                     left,
                     right,
@@ -473,6 +497,7 @@ fn intersect(spans: [&Spans; 2], group: &Group, pairs: &mut Vec<Pair>) {
         }
         open[side].push(row);
     }
+    Ok(())
 }
 
 /// The duration of each interval without those directly within it.

@@ -1,18 +1,21 @@
 //! Rows as a table, CSV, JSON lines or a Parquet file.
 
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::arrow::{csv, json};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::Result;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
+use kymo_io::{NewFile, Replace};
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -51,7 +54,8 @@ pub(crate) struct Output {
     schema: SchemaRef,
     /// Whether anything was written.
     pub(crate) is_begun: bool,
-    path: Option<PathBuf>,
+    /// A file that has no name yet: it is removed if it gets none.
+    file: Option<(NewFile, File)>,
 }
 
 type Sink = Box<dyn Write + Send>;
@@ -70,8 +74,9 @@ impl Output {
     ///
     /// The file cannot be made.
     pub(crate) fn new(format: Format, schema: &SchemaRef, path: Option<&Path>) -> Result<Self> {
-        let sink: Sink = match path {
-            Some(path) => Box::new(io::BufWriter::new(std::fs::File::create(beside(path))?)),
+        let file = path.map(new_file).transpose()?;
+        let sink: Sink = match &file {
+            Some((_, file)) => Box::new(io::BufWriter::new(file.try_clone()?)),
             None => Box::new(HeldOutput::default()),
         };
         let kind = match format {
@@ -93,7 +98,7 @@ impl Output {
             kind,
             schema: Arc::clone(schema),
             is_begun: false,
-            path: path.map(Path::to_path_buf),
+            file,
         })
     }
 
@@ -137,19 +142,24 @@ impl Output {
                 sink.flush()?;
             }
         }
-        match self.path {
-            Some(path) => Ok(std::fs::rename(beside(&path), path)?),
-            None => Ok(()),
+        if let Some((new, file)) = self.file {
+            file.sync_all()?;
+            new.put()?;
         }
+        Ok(())
     }
+}
 
-    /// Removes what was written.
-    pub(crate) fn discard(self) {
-        if let Some(path) = self.path {
-            // It may not be there.
-            let _ = std::fs::remove_file(beside(&path));
-        }
-    }
+/// A file that replaces the one at a path when it is complete, and a handle to write it by.
+fn new_file(path: &Path) -> io::Result<(NewFile, File)> {
+    let how = Replace {
+        like: path.metadata().is_ok().then_some(path),
+        modified: false,
+        ..Replace::NEW
+    };
+    NewFile::write(path, how, |file| file.try_clone()).map_err(|error: io::Error| {
+        io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    })
 }
 
 /// Standard output in large pieces. What is left when it is dropped is not written: the head of an answer that has failed
@@ -162,8 +172,13 @@ impl HeldOutput {
     const PIECE: usize = 64 << 10;
 
     fn release(&mut self) -> io::Result<()> {
-        let written = io::stdout().write_all(&self.0);
+        let mut out = io::stdout();
+        let written = out.write_all(&self.0).and_then(|()| out.flush());
         self.0.clear();
+        let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+        if written.as_ref().is_err_and(is_closed) {
+            IS_CLOSED.store(true, Ordering::Relaxed);
+        }
         written
     }
 }
@@ -178,16 +193,8 @@ impl Write for HeldOutput {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.release()?;
-        io::stdout().flush()
+        self.release()
     }
-}
-
-/// Where a file is written before it has its name.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
 }
 
 /// Whether a type is written as one word of text in CSV.
@@ -251,7 +258,10 @@ impl Table {
         let fields = schema.fields();
         Self {
             sink,
-            names: fields.iter().map(|field| field.name().clone()).collect(),
+            names: fields
+                .iter()
+                .map(|field| kymo_text::visible(field.name()).into_owned())
+                .collect(),
             are_numbers: fields
                 .iter()
                 .map(|field| field.data_type().is_numeric())
@@ -349,8 +359,10 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Whether an error means that the reader of the output is gone.
-pub(crate) fn is_closed(error: &DataFusionError) -> bool {
-    let text = error.to_string();
-    text.contains("Broken pipe") || text.contains("os error 32")
+/// Whether the reader of standard output was gone when rows were written.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the reader of standard output is gone.
+pub(crate) fn is_closed() -> bool {
+    IS_CLOSED.load(Ordering::Relaxed)
 }

@@ -60,7 +60,8 @@ impl Completer for Names {
         let names = self
             .0
             .iter()
-            .filter(|name| name.starts_with(word))
+            // What a terminal would take as a command cannot be entered.
+            .filter(|name| name.starts_with(word) && !name.contains(kymo_text::is_control))
             .map(|name| quoted(name));
         let lower = word.to_lowercase();
         let words = WORDS

@@ -9,11 +9,13 @@ use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::parser::{DFParser, Statement};
 use futures::StreamExt;
+use kymo_command::signals;
 use kymo_command::terminal::{Failure, Outcome, Terminal};
+use kymo_text::visible;
 
 use crate::args::{Parameter, Query, secret};
 use crate::cluster::client::Client;
-use crate::errors::{Reported, render};
+use crate::errors::{Reported, is_of_planning, render};
 use crate::output::{Format, Output, is_closed};
 use crate::prompt::{Entry, Prompt, quoted};
 use crate::session::{Session, Settings, runtime};
@@ -58,7 +60,11 @@ pub(crate) async fn run(
         terminal,
     };
     let of_sql = match statement {
-        Some(sql) => runner.script(&sql).await,
+        Some(sql) => {
+            // At a prompt, Ctrl-C ends a statement and not the program.
+            signals::remove_temporaries();
+            runner.script(&sql).await
+        }
         None => runner.prompt().await?,
     };
     let worst = [outcome, of_sql]
@@ -225,7 +231,7 @@ impl Runner<'_> {
         }
         match result {
             Ok(()) => outcome,
-            Err((error, _)) if is_closed(&error) => Outcome::Good,
+            Err(_) if is_closed() => Outcome::Good,
             Err((error, is_begun)) => {
                 self.report(&error, sql);
                 match is_begun || is_of_execution(&error) {
@@ -274,8 +280,6 @@ impl Runner<'_> {
                 if is_begun {
                     // What is complete is shown.
                     let _ = output.finish();
-                } else {
-                    output.discard();
                 }
                 return Err((error, is_begun));
             }
@@ -311,8 +315,9 @@ impl Runner<'_> {
 
     fn tables(&self) {
         let names = self.engine.tables();
-        let lines: Vec<_> = names.iter().map(|name| quoted(name) + "\n").collect();
-        self.terminal.report(lines.concat().as_bytes());
+        let lines = names.iter().map(|name| quoted(name));
+        let lines: String = lines.map(|line| format!("{}\n", visible(&line))).collect();
+        self.terminal.report(lines.as_bytes());
     }
 }
 
@@ -320,6 +325,9 @@ impl Runner<'_> {
 pub(crate) fn is_of_execution(error: &DataFusionError) -> bool {
     if let Some(reported) = Reported::of(error) {
         return reported.status != Outcome::Usage as u8;
+    }
+    if is_of_planning(error) {
+        return false;
     }
     matches!(
         error.find_root(),

@@ -17,7 +17,7 @@ use kymo_io::{Entry, EntryKind, RemoteTree};
 
 use crate::args::Parameter;
 use crate::cluster::{Remote, ShareWork};
-use crate::errors::{is_join_too_large, is_out_of_order};
+use crate::errors::{is_join_too_large, is_out_of_order, suggest_table};
 use crate::facts::fact_tables;
 use crate::model::model_tables;
 use crate::objects::{self, Stores};
@@ -144,18 +144,16 @@ impl Session {
         parameters: &[Parameter],
     ) -> Result<SendableRecordBatchStream> {
         let context = &self.context;
-        let plan = context.state().statement_to_plan(statement).await?;
+        let plan = context.state().statement_to_plan(statement).await;
+        let plan = plan.map_err(|error| suggest_table(error, &self.tables()))?;
         if self.is_read_only {
             queries_only().verify_plan(&plan)?;
         }
-        let mut frame = context.execute_logical_plan(plan).await?;
-        if !parameters.is_empty() {
-            let values = parameters.iter();
-            let values = values.map(|value| (value.name.clone(), value.value.clone()));
-            let values: ParamValues = values.collect::<HashMap<_, _>>().into();
-            frame = frame.with_param_values(values)?;
-        }
-        frame.execute_stream().await
+        let frame = context.execute_logical_plan(plan).await?;
+        let values = parameters.iter();
+        let values = values.map(|value| (value.name.clone(), value.value.clone()));
+        let values: ParamValues = values.collect::<HashMap<_, _>>().into();
+        frame.with_param_values(values)?.execute_stream().await
     }
 
     /// The names of the tables.

@@ -597,3 +597,156 @@ fn classes_do_not_get_into_tables_of_their_name() {
         assert_eq!(number(sql, &[path]), expected, "{sql}");
     }
 }
+
+/// The lines of an error without its picture.
+fn problem(sql: &str, inputs: &[&str]) -> String {
+    let words: Vec<&str> = [sql].into_iter().chain(inputs.iter().copied()).collect();
+    let run = run(&words);
+    assert_eq!(run.code, 2, "{sql}: {}", run.stderr);
+    run.stderr
+}
+
+#[test]
+fn what_was_meant_is_suggested() {
+    for (sql, remedy) in [
+        (
+            "SELECT * FROM \"demo:shed\"",
+            "there is a table `\"demo:sched\"`",
+        ),
+        ("SELECT * FROM slcie", "there is a table `slice`"),
+        ("SELECT * FROM demo:sched", "`\"demo:sched\"`"),
+        (
+            "SELECT lenght(event) FROM events",
+            "there is a function `length`",
+        ),
+        (
+            "SELECT event FROM events ORDER BY evnt",
+            "there is a column `event`",
+        ),
+        (
+            "SELECT event FROM events WHERE event = \"demo:x\"",
+            "`'demo:x'`",
+        ),
+        ("SELECT $x", "`--param x=VALUE`"),
+        (
+            "SELECT * FROM interval_intersect('slcie', 'slice')",
+            "no table `slcie`",
+        ),
+        (
+            "SELECT * FROM self_dur('SELECT nope FROM slice')",
+            "`SELECT nope FROM slice`",
+        ),
+    ] {
+        let stderr = problem(sql, &[TRACE]);
+        assert!(stderr.contains(remedy), "{sql}: {stderr}");
+        assert!(stderr.lines().all(|line| line.len() < 200), "{stderr}");
+    }
+    // What the engine calls its own steps helps nobody.
+    let stderr = problem("SELECT 1 FROM events WHERE timestamp > 'soon'", &[TRACE]);
+    assert!(
+        stderr.contains("'soon'") && !stderr.contains("rule"),
+        "{stderr}"
+    );
+    assert!(!stderr.contains("caused by"), "{stderr}");
+    // An error that speaks of a pipe is one.
+    problem("SELECT * FROM \"Broken pipe\"", &[TRACE]);
+}
+
+#[test]
+fn buckets_have_a_width_and_may_be_early() {
+    let sql = "SELECT time_bucket('1s', -1) AS a, time_bucket(3, -9223372036854775807) AS b, \
+               time_bucket(NULL, 5) AS c, time_bucket('1s', NULL) AS d, time_bucket(3, -3) AS e, \
+               time_bucket(CAST(3 AS INT), CAST(7 AS SMALLINT)) AS f";
+    let row = &rows(sql, &[TRACE], &[])[0];
+    assert_eq!(row["a"], -1_000_000_000);
+    assert!(row["b"].as_i64().is_none_or(|begin| begin < 0), "{row}");
+    assert!(row["c"].is_null() && row["d"].is_null());
+    assert_eq!((&row["e"], &row["f"]), (&(-3).into(), &6.into()));
+    for width in [
+        "0",
+        "-5",
+        "'0s'",
+        "'-1s'",
+        "INTERVAL '-1 hour'",
+        "1.5",
+        "true",
+    ] {
+        for time in ["timestamp", "timestamp::BIGINT"] {
+            let sql = format!("SELECT time_bucket({width}, {time}) FROM events");
+            let stderr = problem(&sql, &[TRACE]);
+            assert!(
+                stderr.contains("the width of time_bucket"),
+                "{sql}: {stderr}"
+            );
+        }
+    }
+}
+
+#[test]
+fn tables_that_functions_make_may_be_joined_again() {
+    let once = "SELECT * FROM asof_join(''SELECT 1 ts, 2 a'', ''SELECT 1 ts, 3 a'')";
+    let sql = format!("SELECT * FROM asof_join('{once}', 'SELECT 1 ts, 4 a')");
+    let row = &rows(&sql, &[TRACE], &[])[0];
+    let values: Vec<_> = ["a", "a_1", "a_2"].map(|name| row[name].as_i64()).into();
+    assert_eq!(values, [Some(2), Some(3), Some(4)]);
+    let sql = "SELECT * FROM interval_intersect('SELECT 1 ts, 2 dur, 3 x, 4 x_1', 'SELECT 1 ts, 2 dur, 5 x')";
+    let row = &rows(sql, &[TRACE], &[])[0];
+    let values: Vec<_> = ["x_0", "x_1", "x_2"].map(|name| row[name].as_i64()).into();
+    assert_eq!(values, [Some(3), Some(4), Some(5)]);
+}
+
+/// Pairs are counted before they are made: these would take 20 GB.
+#[test]
+fn pairs_of_intervals_are_within_the_limit() {
+    let open = "SELECT value AS ts, -1 AS dur FROM generate_series(1, 30000)";
+    let sql = format!("SELECT count(*) FROM interval_intersect('{open}', '{open}')");
+    let limited = "ulimit -v 4000000; exec \"$0\" \"$@\"";
+    let run = std::process::Command::new("sh")
+        .args(["-c", limited, env!("CARGO_BIN_EXE_kymo-query")])
+        .args(["--memory", "100M", "--threads", "1", &sql, TRACE])
+        .current_dir(file(""))
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("needs more memory"), "{stderr}");
+}
+
+/// A link stays a link, and what is not a file stays what it is.
+#[test]
+#[cfg(unix)]
+fn outputs_take_the_place_of_files_only() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let place = tempfile::tempdir().unwrap();
+    let (real, link, pipe) = (
+        place.path().join("real.csv"),
+        place.path().join("link.csv"),
+        place.path().join("pipe.csv"),
+    );
+    std::fs::write(&real, "old").unwrap();
+    std::fs::set_permissions(&real, PermissionsExt::from_mode(0o600)).unwrap();
+    symlink(&real, &link).unwrap();
+    let to = |path: &std::path::Path| run(&["SELECT 1 AS a", TRACE, "-o", path.to_str().unwrap()]);
+    assert_eq!(to(&link).code, 0);
+    assert!(link.is_symlink());
+    assert_eq!(std::fs::read_to_string(&real).unwrap(), "a\n1\n");
+    assert_eq!(real.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let made = std::process::Command::new("mkfifo")
+        .arg(&pipe)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let refused = to(&pipe);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert!(refused.stderr.contains("pipe.csv"), "{}", refused.stderr);
+    assert!(!pipe.is_file());
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 3);
+}
+
+/// Names come from recordings: on a terminal they are shown, and do nothing.
+#[test]
+fn names_do_not_control_terminals() {
+    let run = run(&["SELECT 1 AS \"\u{1b}[31mred\"", TRACE]);
+    assert_eq!(run.code, 0);
+    assert!(run.stdout.starts_with("\\x1b[31mred\n"), "{:?}", run.stdout);
+}

@@ -422,13 +422,17 @@ fn directory_name(table: &Table) -> String {
     }
 }
 
+/// What readers of partitioned directories take for null.
+const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
+
 /// A name as readers of partitioned directories decode it: what is not a letter, a digit, `_`, `-` or `.` is
-/// percent-encoded, and so is a dot that begins it.
+/// percent-encoded, and so is a dot that begins it, and the first letter of what stands for null there.
 fn encode(name: &str) -> String {
     let mut encoded = String::with_capacity(name.len());
     for (position, byte) in name.bytes().enumerate() {
         match byte {
             b'.' if position == 0 => encoded.push_str("%2E"),
+            b'_' if position == 0 && name == NULL_PARTITION => encoded.push_str("%5F"),
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => {
                 encoded.push(char::from(byte));
             }
@@ -518,6 +522,10 @@ mod tests {
             ("../../etc", "class=%2E.%2F..%2Fetc"),
             ("", "class="),
             ("ö", "class=%C3%B6"),
+            (
+                "__HIVE_DEFAULT_PARTITION__",
+                "class=%5F_HIVE_DEFAULT_PARTITION__",
+            ),
         ] {
             assert_eq!(directory_name(&class(name)), expected);
         }
