@@ -61,7 +61,7 @@ impl Completer for Names {
             .0
             .iter()
             // What a terminal would take as a command cannot be entered.
-            .filter(|name| name.starts_with(word) && !name.contains(kymo_text::is_control))
+            .filter(|name| name.starts_with(word) && !name.contains(kymo_text::is_invisible))
             .map(|name| quoted(name));
         let lower = word.to_lowercase();
         let words = WORDS
