@@ -182,6 +182,15 @@ impl Release<'_> {
             .env("CFLAGS", place.remapped("-ffile-prefix-map").join(" "));
         let mut flags = place.remapped("--remap-path-prefix");
         if !is_static {
+            // Functions of the same instructions are one: types of the same size have many. The compiler brings this
+            // linker along here; that of other machines may not know it.
+            if cfg!(all(
+                target_arch = "x86_64",
+                target_os = "linux",
+                target_env = "gnu"
+            )) {
+                flags.push("-Clink-arg=-Wl,--icf=all".to_owned());
+            }
             cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
             succeed(&mut cargo)?;
             return Ok(place.target.join("dist/kymo"));
