@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 
@@ -290,7 +290,12 @@ pub(crate) struct Message {
     ticks: Option<u64>,
     lost: Option<Lost>,
     fields: PyOnceLock<Py<PyDict>>,
+    /// How many fields were looked up without making all of them.
+    looked_up: AtomicU8,
 }
+
+/// Whoever looks up more fields of an event than these gets them from a dictionary of all.
+const FEW_FIELDS: u8 = 3;
 
 fn option(decoder: &mut Decoder<'_>) -> PyResult<Option<u64>> {
     let is_there = decoder.flag()?;
@@ -339,6 +344,7 @@ impl Message {
             ticks,
             lost,
             fields: PyOnceLock::new(),
+            looked_up: AtomicU8::new(0),
         })
     }
 
@@ -384,6 +390,28 @@ impl Message {
             Ok::<_, PyErr>(all.unbind())
         })?;
         Ok(made.bind(py))
+    }
+
+    /// The value of a field: made alone as long as few are asked for.
+    fn field<'p>(
+        &self,
+        py: Python<'p>,
+        name: &Bound<'p, PyAny>,
+    ) -> PyResult<Option<Bound<'p, PyAny>>> {
+        if let Ok(name) = name.cast_exact::<PyString>()
+            && self.fields.get(py).is_none()
+            && self.looked_up.fetch_add(1, Ordering::Relaxed) < FEW_FIELDS
+        {
+            let names = &self.class()?.names;
+            for scope in SCOPES {
+                if let Some(place) = names.member(py, scope, name)?
+                    && let Some(value) = self.decoder().member(py, names, place)?
+                {
+                    return Ok(Some(value));
+                }
+            }
+        }
+        self.all(py)?.get_item(name)
     }
 
     fn scope<'p>(
@@ -549,7 +577,7 @@ impl Message {
         py: Python<'p>,
         name: Bound<'p, PyAny>,
     ) -> PyResult<Bound<'p, PyAny>> {
-        match self.all(py)?.get_item(&name)? {
+        match self.field(py, &name)? {
             Some(value) => Ok(value),
             None => Err(PyKeyError::new_err(name.unbind())),
         }
@@ -560,10 +588,10 @@ impl Message {
     fn get<'p>(
         &self,
         py: Python<'p>,
-        name: &str,
+        name: &Bound<'p, PyString>,
         default: Option<Bound<'p, PyAny>>,
     ) -> PyResult<Option<Bound<'p, PyAny>>> {
-        Ok(self.all(py)?.get_item(name)?.or(default))
+        Ok(self.field(py, name)?.or(default))
     }
 
     fn __contains__(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -177,6 +177,29 @@ impl Names {
     }
 }
 
+impl Names {
+    /// The member of a name among those of a scope: of two, the last, as in a dictionary.
+    pub(crate) fn member(
+        &self,
+        py: Python<'_>,
+        scope: Scope,
+        name: &Bound<'_, PyString>,
+    ) -> PyResult<Option<(FieldId, FieldId)>> {
+        let Some(root) = self.schema.root(scope) else {
+            return Ok(None);
+        };
+        for &child in self.schema.field(root).children.iter().rev() {
+            if let Some(known) = &self.names[child.index()]
+                // Mostly both are the same interned string.
+                && (known.is(name) || known.bind(py).eq(name)?)
+            {
+                return Ok(Some((root, child)));
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// Reads what an [`Encoder`] has written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoder<'b> {
@@ -303,6 +326,64 @@ impl<'b> Decoder<'b> {
             }
             _ => return Err(PyValueError::new_err("unknown kind of value")),
         })
+    }
+
+    /// Passes over the next value.
+    fn skip(&mut self) -> PyResult<()> {
+        match self.byte()? {
+            tag::UINT | tag::SINT | tag::FLOAT => drop(self.take(8)?),
+            tag::BOOL => drop(self.byte()?),
+            tag::TEXT | tag::BLOB => drop(self.sized()?),
+            tag::WIDE => {
+                self.sized()?;
+                self.byte()?;
+            }
+            tag::FLOAT128 => drop(self.take(16)?),
+            tag::STRUCT => {
+                while self.bytes.first() != Some(&tag::END) {
+                    self.skip()?;
+                }
+                self.byte()?;
+            }
+            tag::ARRAY => {
+                for _ in 0..self.u64()? {
+                    self.skip()?;
+                }
+            }
+            tag::PRESENT => self.skip()?,
+            tag::ABSENT => {}
+            tag::VARIANT => {
+                self.u64()?;
+                self.skip()?;
+            }
+            _ => return Err(PyValueError::new_err("unknown kind of value")),
+        }
+        Ok(())
+    }
+
+    /// The value of a member of the structure that a scope is; of others, none is made.
+    pub(crate) fn member<'p>(
+        mut self,
+        py: Python<'p>,
+        names: &Names,
+        (scope, member): (FieldId, FieldId),
+    ) -> PyResult<Option<Bound<'p, PyAny>>> {
+        while let Some(root) = self.root()? {
+            if root != scope {
+                self.skip()?;
+                continue;
+            }
+            if self.byte()? != tag::STRUCT {
+                return Ok(None);
+            }
+            for &child in &names.schema.field(root).children {
+                if child == member {
+                    return self.value(py, names, child, Form::Plain).map(Some);
+                }
+                self.skip()?;
+            }
+        }
+        Ok(None)
     }
 
     /// The values of a scope; of others, none is made.

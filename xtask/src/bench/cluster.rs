@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use kymo::AnyRecording;
+use kymo_model::Recording;
 
 use super::{median, trace};
 use crate::args::Args;
@@ -36,8 +36,8 @@ pub(super) fn run(mut args: Args) -> Outcome {
     if all.is_dir() {
         std::fs::remove_dir_all(&all)?;
     }
-    let identifier = identifier(&trace)?;
-    let files = files(&trace, identifier)?;
+    let (directory, identifier) = single(&trace)?;
+    let files = files(&directory, identifier)?;
     for number in 0..recordings {
         let mut other = identifier;
         other[..8].copy_from_slice(&(number as u64).to_be_bytes());
@@ -117,13 +117,13 @@ struct Cost {
 }
 
 /// The identifier of a trace.
-fn identifier(trace: &Path) -> Outcome<[u8; 16]> {
+fn single(trace: &Path) -> Outcome<(PathBuf, [u8; 16])> {
     let recordings = conformance::open(trace)?;
-    let trace = recordings.iter().find_map(AnyRecording::as_ctf);
-    let class = trace.map(|trace| trace.class());
-    Ok(class
-        .and_then(|class| class.uuid)
-        .ok_or("the trace has no identifier")?)
+    let found = recordings.iter().find_map(|recording| {
+        let class = recording.as_ctf()?.class();
+        Some((recording.path().to_path_buf(), class.uuid?))
+    });
+    Ok(found.ok_or("the trace has no identifier")?)
 }
 
 /// A file of a trace, and where the trace's identifier is in it: as bytes, and as text.
