@@ -191,7 +191,7 @@ impl Names {
         for &child in self.schema.field(root).children.iter().rev() {
             if let Some(known) = &self.names[child.index()]
                 // Mostly both are the same interned string.
-                && (known.is(name) || known.bind(py).eq(name)?)
+                && (known.is(name) || known.bind(py).as_any().eq(name)?)
             {
                 return Ok(Some((root, child)));
             }

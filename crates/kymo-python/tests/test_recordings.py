@@ -66,6 +66,26 @@ def test_events(trace):
         event["x"]
 
 
+@pytest.mark.parametrize("name", ["lttng-small", "kernel-small", "vpp-small.cpel"])
+def test_fields_by_name(name):
+    """Few are made one by one, more of them together: they are the same."""
+    recordings = kymo.open(EXAMPLES / name)
+    names = sorted({field for event in recordings.iter() for field in event})
+    for number, (one, other) in enumerate(zip(recordings.iter(), recordings.iter())):
+        first = number % len(names)
+        for field in names[first:] + names[:first]:
+            # A string of its own, not the one that the event knows.
+            field = "".join(list(field))
+            assert repr(one.get(field, "nothing")) == repr(other.fields.get(field, "nothing"))
+        first = next(iter(other), None)
+        assert first is None or repr(other[first]) == repr(one[first])
+    event = next(recordings.iter())
+    for missing in ["no such field", "", 1, None]:
+        with pytest.raises(KeyError):
+            event[missing]
+    assert event.get("no such field") is None and event.get("no such field", 7) == 7
+
+
 def test_damage_is_warned_of(tmp_path):
     source = EXAMPLES / "bitfield-le"
     target = tmp_path / "cut"
