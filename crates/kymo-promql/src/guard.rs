@@ -1,8 +1,8 @@
 //! What is looked at before the parser sees a query.
 //!
-//! The parser recurses on nested expressions and on pieces of strings, takes a number without a unit as a
-//! duration of any size, and knows escapes in raw strings. So nesting, operators and escapes are bounded, durations and
-//! numbers are checked, raw strings become ordinary ones, and regular expressions those of the library that matches.
+//! The parser recurses on nested expressions and compiles regular expressions. So nesting, operators, escapes and regular
+//! expressions are bounded, durations and times are checked at their place, raw strings become ordinary ones, and regular
+//! expressions those of the library that matches.
 
 use crate::parse::anchored;
 use crate::regexes;

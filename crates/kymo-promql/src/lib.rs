@@ -23,6 +23,7 @@ mod parse;
 mod regexes;
 mod select;
 mod source;
+mod tokens;
 
 pub use answer::{Answer, Evaluated};
 pub use error::QueryError;

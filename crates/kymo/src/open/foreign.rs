@@ -47,7 +47,7 @@ const STREAM: &str = "specify the directory with the trace's `metadata` file";
 const SUMMARY: &str = "kymo reads summaries from its cache; specify the recording itself";
 
 /// Kinds of files by how they begin.
-static KNOWN: [Known; 35] = [
+static KNOWN: [Known; 36] = [
     known(b"PERFILE2", "data of Linux perf", PERF),
     known(b"2ELIFREP", "data of Linux perf", PERF),
     known(
@@ -106,6 +106,11 @@ static KNOWN: [Known; 35] = [
     known(
         b"KYMOIDX",
         "a summary made by `kymo index --summary`",
+        SUMMARY,
+    ),
+    known(
+        b"KYMONOT",
+        "a note that `kymo index --summary` made of a trace",
         SUMMARY,
     ),
     known(
