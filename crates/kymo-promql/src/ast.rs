@@ -5,6 +5,7 @@ use std::fmt;
 use regex::Regex;
 
 use crate::aggregate::Operator;
+use crate::binary::BinaryOperator;
 use crate::functions::is_label;
 
 /// Milliseconds.
@@ -122,7 +123,9 @@ impl Matcher {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Binary {
-    pub(crate) operator: &'static str,
+    pub(crate) operator: &'static BinaryOperator,
+    /// What the operation gives.
+    pub(crate) returns: Kind,
     pub(crate) left: Expr,
     pub(crate) right: Expr,
     pub(crate) modifier: Modifier,
@@ -193,10 +196,7 @@ impl Expr {
             Self::Selector(_) | Self::Aggregate(_) => Kind::Vector,
             Self::Range(_) | Self::Subquery(_) => Kind::Matrix,
             Self::Paren(inner) | Self::Negated(inner) => inner.kind(),
-            Self::Binary(binary) => match (binary.left.kind(), binary.right.kind()) {
-                (Kind::Scalar, Kind::Scalar) => Kind::Scalar,
-                _ => Kind::Vector,
-            },
+            Self::Binary(binary) => binary.returns,
             Self::Call(call) => call.returns,
         }
     }
@@ -219,7 +219,7 @@ impl Expr {
             Self::Binary(binary) => format!(
                 "{}\n{indent}{}{}\n{}",
                 binary.left.pretty(level + 1),
-                binary.operator,
+                binary.operator.name,
                 binary.modifier,
                 binary.right.pretty(level + 1)
             ),
@@ -271,7 +271,7 @@ impl fmt::Display for Expr {
             Self::Paren(inner) => write!(out, "({inner})"),
             Self::Negated(inner) => write!(out, "-{inner}"),
             Self::Binary(binary) => {
-                let (operator, modifier) = (binary.operator, &binary.modifier);
+                let (operator, modifier) = (binary.operator.name, &binary.modifier);
                 write!(out, "{} {operator}{modifier} {}", binary.left, binary.right)
             }
             Self::Aggregate(aggregate) => {

@@ -6,9 +6,33 @@ use crate::ast::{Binary, Cardinality, Grouping, Modifier};
 use crate::eval::{ABSENT, Column, Evaluator, Grid, Value, is_absent, merge};
 use crate::{Labels, QueryError};
 
-/// An operator that computes of two values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+/// A binary operator.
+#[derive(Debug)]
+pub(crate) struct BinaryOperator {
+    pub(crate) name: &'static str,
+    /// How tightly it binds.
+    pub(crate) level: u8,
+    pub(crate) operation: Operation,
+}
+
+/// What a binary operator does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operation {
+    /// It selects series by those of the other side.
+    Set(Set),
+    /// It computes of two values.
+    Compute(Computation),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Set {
+    Or,
+    And,
+    Unless,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Computation {
     Add,
     Subtract,
     Multiply,
@@ -19,8 +43,8 @@ enum Operator {
     Compare(Comparison),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Comparison {
     Equal,
     NotEqual,
     Less,
@@ -29,26 +53,50 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-impl Operator {
-    fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "+" => Self::Add,
-            "-" => Self::Subtract,
-            "*" => Self::Multiply,
-            "/" => Self::Divide,
-            "%" => Self::Modulo,
-            "^" => Self::Power,
-            "atan2" => Self::Atan2,
-            "==" => Self::Compare(Comparison::Equal),
-            "!=" => Self::Compare(Comparison::NotEqual),
-            "<" => Self::Compare(Comparison::Less),
-            "<=" => Self::Compare(Comparison::LessOrEqual),
-            ">" => Self::Compare(Comparison::Greater),
-            ">=" => Self::Compare(Comparison::GreaterOrEqual),
-            _ => return None,
-        })
-    }
+/// The level of the operator that binds most tightly.
+pub(crate) const POWER: u8 = 6;
 
+/// All binary operators.
+pub(crate) static OPERATORS: [BinaryOperator; 16] = {
+    use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
+    use Computation::{Add, Atan2, Compare, Divide, Modulo, Multiply, Power, Subtract};
+    const fn set(name: &'static str, level: u8, set: Set) -> BinaryOperator {
+        let operation = Operation::Set(set);
+        BinaryOperator {
+            name,
+            level,
+            operation,
+        }
+    }
+    const fn compute(name: &'static str, level: u8, computation: Computation) -> BinaryOperator {
+        let operation = Operation::Compute(computation);
+        BinaryOperator {
+            name,
+            level,
+            operation,
+        }
+    }
+    [
+        set("or", 1, Set::Or),
+        set("and", 2, Set::And),
+        set("unless", 2, Set::Unless),
+        compute("==", 3, Compare(Equal)),
+        compute("!=", 3, Compare(NotEqual)),
+        compute("<", 3, Compare(Less)),
+        compute("<=", 3, Compare(LessOrEqual)),
+        compute(">", 3, Compare(Greater)),
+        compute(">=", 3, Compare(GreaterOrEqual)),
+        compute("+", 4, Add),
+        compute("-", 4, Subtract),
+        compute("*", 5, Multiply),
+        compute("/", 5, Divide),
+        compute("%", 5, Modulo),
+        compute("atan2", 5, Atan2),
+        compute("^", POWER, Power),
+    ]
+};
+
+impl Computation {
     const fn is_comparison(self) -> bool {
         matches!(self, Self::Compare(_))
     }
@@ -131,37 +179,41 @@ impl Evaluator<'_> {
         let left = self.eval(&binary.left, grid)?;
         let right = self.eval(&binary.right, grid)?;
         let matching = &binary.modifier;
-        let name = binary.operator;
-        let Some(operator) = Operator::of(name) else {
-            return match (left, right) {
-                (Value::Vector(left), Value::Vector(right)) => {
-                    let combined = self.set(name, left, right, matching, grid)?;
-                    Ok(Value::Vector(combined))
-                }
-                _ => Err(QueryError::execution(format!(
-                    "{name} is of two instant vectors"
-                ))),
-            };
+        let name = binary.operator.name;
+        let computation = match binary.operator.operation {
+            Operation::Compute(computation) => computation,
+            Operation::Set(set) => {
+                let (Value::Vector(left), Value::Vector(right)) = (left, right) else {
+                    let text = format!("{name} is of two instant vectors");
+                    return Err(QueryError::execution(text));
+                };
+                let combined = self.set(set, left, right, matching, grid)?;
+                return Ok(Value::Vector(combined));
+            }
         };
         let returns_bool = matching.returns_bool;
         self.spend(grid.count)?;
         match (left, right) {
             (Value::Scalar(left), Value::Scalar(right)) => {
                 let both = left.into_iter().zip(right);
-                let values = both.map(|(left, right)| operator.compute(left, right));
+                let values = both.map(|(left, right)| computation.compute(left, right));
                 Ok(Value::Scalar(values.collect()))
             }
             (Value::Vector(columns), Value::Scalar(right)) => {
-                let compute = |step: usize, value: f64| operator.compute(value, right[step]);
-                with_scalar(columns, operator, returns_bool, compute)
+                let compute = |step: usize, value: f64| computation.compute(value, right[step]);
+                with_scalar(columns, computation, returns_bool, compute)
             }
             (Value::Scalar(left), Value::Vector(columns)) => {
-                let compute = |step: usize, value: f64| operator.compute(left[step], value);
-                with_scalar(columns, operator, returns_bool, compute)
+                let compute = |step: usize, value: f64| computation.compute(left[step], value);
+                with_scalar(columns, computation, returns_bool, compute)
             }
-            (Value::Vector(left), Value::Vector(right)) => Ok(Value::Vector(
-                self.of_vectors(operator, &left, &right, matching, grid)?,
-            )),
+            (Value::Vector(left), Value::Vector(right)) => Ok(Value::Vector(self.of_vectors(
+                computation,
+                &left,
+                &right,
+                matching,
+                grid,
+            )?)),
             _ => Err(QueryError::execution(
                 "a string is not part of an operation",
             )),
@@ -170,7 +222,7 @@ impl Evaluator<'_> {
 
     fn of_vectors(
         &self,
-        operator: Operator,
+        computation: Computation,
         left: &[Column],
         right: &[Column],
         matching: &Modifier,
@@ -182,8 +234,8 @@ impl Evaluator<'_> {
             false => (left, right),
         };
         let returns_bool = matching.returns_bool;
-        let is_filter = operator.is_comparison() && !returns_bool;
-        let drops_name = operator.drops_name(returns_bool);
+        let is_filter = computation.is_comparison() && !returns_bool;
+        let drops_name = computation.drops_name(returns_bool);
         // Columns of the side that has one series, by their signatures.
         let mut groups: HashMap<Labels, Vec<usize>> = HashMap::with_capacity(one.len());
         for (place, column) in one.iter().enumerate() {
@@ -217,7 +269,7 @@ impl Evaluator<'_> {
                         continue;
                     }
                     let (left, right) = if is_swapped { (b, a) } else { (a, b) };
-                    let value = operator.compute(left, right);
+                    let value = computation.compute(left, right);
                     if is_filter && value == 0.0 {
                         continue;
                     }
@@ -251,7 +303,7 @@ impl Evaluator<'_> {
     /// `and`, `or`, `unless`.
     fn set(
         &self,
-        name: &str,
+        set: Set,
         mut left: Vec<Column>,
         mut right: Vec<Column>,
         matching: &Modifier,
@@ -283,14 +335,13 @@ impl Evaluator<'_> {
                 }
                 columns.retain(Column::present);
             };
-        match name {
-            "and" => restrict(&mut left, &steps_of(&right)?, true),
-            "unless" => restrict(&mut left, &steps_of(&right)?, false),
-            "or" => {
+        match set {
+            Set::And => restrict(&mut left, &steps_of(&right)?, true),
+            Set::Unless => restrict(&mut left, &steps_of(&right)?, false),
+            Set::Or => {
                 restrict(&mut right, &steps_of(&left)?, false);
                 left.append(&mut right);
             }
-            _ => return Err(QueryError::execution(format!("unknown operator {name}"))),
         }
         merge(left)
     }
@@ -327,11 +378,11 @@ fn check_unique(
 
 fn with_scalar(
     mut columns: Vec<Column>,
-    operator: Operator,
+    computation: Computation,
     returns_bool: bool,
     compute: impl Fn(usize, f64) -> f64,
 ) -> Result<Value, QueryError> {
-    let is_filter = operator.is_comparison() && !returns_bool;
+    let is_filter = computation.is_comparison() && !returns_bool;
     for column in &mut columns {
         for (step, value) in column.values.iter_mut().enumerate() {
             if is_absent(*value) {
@@ -344,7 +395,7 @@ fn with_scalar(
                 *value = ABSENT;
             }
         }
-        if operator.drops_name(returns_bool) {
+        if computation.drops_name(returns_bool) {
             column.labels = column.labels.without_name();
         }
     }
@@ -358,10 +409,9 @@ mod tests {
 
     #[test]
     fn comparisons_are_numbers() {
-        let less = Operator::of("<").unwrap();
+        let less = Computation::Compare(Comparison::Less);
         assert_eq!(less.compute(1.0, 2.0), 1.0);
         assert_eq!(less.compute(f64::NAN, 2.0), 0.0);
-        assert_eq!(Operator::of("%").unwrap().compute(-5.0, 3.0), -2.0);
-        assert_eq!(Operator::of("and"), None);
+        assert_eq!(Computation::Modulo.compute(-5.0, 3.0), -2.0);
     }
 }

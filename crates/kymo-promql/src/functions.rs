@@ -5,8 +5,6 @@ use jiff::tz::TimeZone;
 
 use crate::ast::{Call, Expr, Kind};
 use crate::eval::{ABSENT, Column, Evaluator, Grid, Value, is_absent, map, merge};
-use crate::guard::LARGEST_REGEX;
-use crate::parse::anchored;
 use crate::{Labels, Matchers, QueryError, over_time, regexes};
 
 type OfValue = fn(f64) -> f64;
@@ -292,13 +290,11 @@ impl Evaluator<'_> {
         let replacement = self.text(replacement, grid)?;
         let from = self.text(from, grid)?;
         let pattern = self.text(pattern, grid)?;
-        let wrong = || {
+        let regex = regexes::compile(&pattern, 8).map_err(|_| {
             QueryError::execution(format!(
                 "invalid regular expression in label_replace(): {pattern}"
             ))
-        };
-        let translated = regexes::translate(&pattern).map_err(|_| wrong())?;
-        let regex = anchored(&translated, LARGEST_REGEX / 8).map_err(|_| wrong())?;
+        })?;
         check_label(&to, "label_replace")?;
         let mut columns = self.columns(vector, grid)?;
         for column in &mut columns {

@@ -1,60 +1,55 @@
 //! The grammar of PromQL.
 //!
-//! [`guard`](crate::guard) has bounded the levels of nesting and the number of operators: the parser may recurse.
+//! The parser recurses, and so does what follows it: levels of parentheses and operators are bounded.
 
-use std::vec;
+use regex::Regex;
 
 use crate::aggregate::Operator;
 use crate::ast::{
     Aggregate, At, Binary, Call, Cardinality, Comparison, Expr, Grouping, Kind, Matcher, Millis,
     Modifier, Range, Selector, Subquery, When,
 };
+use crate::binary::{BinaryOperator, Computation, OPERATORS, Operation, POWER};
 use crate::functions::{is_label, refusal, signature};
-use crate::guard::{Guarded, LARGEST_REGEX};
 use crate::labels::NAME;
-use crate::parse::anchored;
-use crate::tokens::{Token, tokens};
+use crate::over_time::SMOOTHING;
+use crate::regexes;
+use crate::tokens::{Problem, Token, tokens};
+
+/// How deep parentheses may be nested.
+const DEEPEST: usize = 64;
+/// Operators of a query: each may be a level of the expression.
+const MOST_OPERATORS: usize = 250;
+/// Matchers with regular expressions.
+const MOST_REGEXES: usize = 100;
 
 /// Reads a query.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
-pub(crate) fn parse(guarded: Guarded) -> Result<Expr, String> {
+/// What is wrong with it, with its line and column.
+pub(crate) fn parse(query: &str) -> Result<Expr, String> {
+    whole(query).map_err(|problem| problem.describe(query))
+}
+
+fn whole(query: &str) -> Result<Expr, Problem> {
     let mut parser = Parser {
-        tokens: tokens(&guarded.text)?,
-        at: 0,
-        patterns: guarded.patterns.into_iter(),
+        tokens: tokens(query)?,
+        next: 0,
+        depth: 0,
+        operators: 0,
+        regexes: 0,
     };
+    if *parser.peek() == Token::End {
+        let text = "no expression found in input".to_owned();
+        return Err(Problem { at: 0, text });
+    }
     let expr = parser.expr(0)?;
     match parser.peek() {
         Token::End => Ok(expr),
-        other => Err(format!("unexpected {other}")),
+        other => Err(parser.problem(format!("unexpected {other}"))),
     }
 }
-
-/// Binary operators and how tightly they bind.
-const OPERATORS: [(&str, u8); 16] = [
-    ("or", 1),
-    ("and", 2),
-    ("unless", 2),
-    ("==", 3),
-    ("!=", 3),
-    ("<", 3),
-    ("<=", 3),
-    (">", 3),
-    (">=", 3),
-    ("+", 4),
-    ("-", 4),
-    ("*", 5),
-    ("/", 5),
-    ("%", 5),
-    ("atan2", 5),
-    ("^", POWER),
-];
-const POWER: u8 = 6;
-const COMPARISON: u8 = 3;
-const SET: u8 = 2;
 
 /// What a word means that is a number.
 fn named_number(word: &str) -> Option<f64> {
@@ -64,6 +59,9 @@ fn named_number(word: &str) -> Option<f64> {
         _ => None,
     }
 }
+
+/// A function that was renamed in Prometheus 3.
+const HOLT_WINTERS: &str = "holt_winters";
 
 /// Words that are not names of metrics.
 const RESERVED: [&str; 6] = [
@@ -76,10 +74,15 @@ const RESERVED: [&str; 6] = [
 ];
 
 struct Parser<'q> {
-    tokens: Vec<Token<'q>>,
-    at: usize,
-    /// Regular expressions as they were written.
-    patterns: vec::IntoIter<String>,
+    tokens: Vec<(Token<'q>, usize)>,
+    /// Number of the token that comes next.
+    next: usize,
+    /// Levels of parentheses that are open.
+    depth: usize,
+    /// Operators so far.
+    operators: usize,
+    /// Regular expressions so far.
+    regexes: usize,
 }
 
 impl<'q> Parser<'q> {
@@ -88,13 +91,40 @@ impl<'q> Parser<'q> {
     }
 
     fn peek_at(&self, ahead: usize) -> &Token<'q> {
-        self.tokens.get(self.at + ahead).unwrap_or(&Token::End)
+        let token = self.tokens.get(self.next + ahead);
+        token.map_or(&Token::End, |(token, _)| token)
     }
 
-    fn next(&mut self) -> Token<'q> {
-        let token = self.peek().clone();
-        self.at += 1;
-        token
+    /// The token that comes next, and the byte where it begins.
+    fn take(&mut self) -> (Token<'q>, usize) {
+        let found = (self.peek().clone(), self.place());
+        self.next += 1;
+        found
+    }
+
+    /// The byte where the next token begins.
+    fn place(&self) -> usize {
+        let last = self.tokens.last();
+        let token = self.tokens.get(self.next).or(last);
+        token.map_or(0, |(_, at)| *at)
+    }
+
+    /// A problem with the token that comes next.
+    fn problem(&self, text: impl Into<String>) -> Problem {
+        problem(self.place(), text)
+    }
+
+    fn limit(&self, count: usize, limit: usize, what: &str) -> Result<(), Problem> {
+        match count > limit {
+            true => Err(self.problem(format!("more than {limit} {what}"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts an operator.
+    fn count(&mut self) -> Result<(), Problem> {
+        self.operators += 1;
+        self.limit(self.operators, MOST_OPERATORS, "operators")
     }
 
     fn is_word(&self, word: &str) -> bool {
@@ -104,60 +134,78 @@ impl<'q> Parser<'q> {
     /// Passes over a word if it comes next.
     fn word(&mut self, word: &str) -> bool {
         let is_next = self.is_word(word);
-        self.at += usize::from(is_next);
+        self.next += usize::from(is_next);
         is_next
     }
 
     /// Passes over a symbol if it comes next.
     fn symbol(&mut self, symbol: &str) -> bool {
         let is_next = matches!(self.peek(), Token::Symbol(found) if *found == symbol);
-        self.at += usize::from(is_next);
+        self.next += usize::from(is_next);
         is_next
     }
 
-    fn expect(&mut self, symbol: &str) -> Result<(), String> {
+    fn expect(&mut self, symbol: &str) -> Result<(), Problem> {
         match self.symbol(symbol) {
             true => Ok(()),
-            false => Err(self.unexpected(&format!("\"{symbol}\""))),
+            false => {
+                Err(self.problem(format!("unexpected {}, expected \"{symbol}\"", self.peek())))
+            }
         }
     }
 
-    fn unexpected(&self, expected: &str) -> String {
-        format!("unexpected {}, expected {expected}", self.peek())
+    /// Passes over `(` that may hold others.
+    fn open(&mut self) -> Result<(), Problem> {
+        self.limit(self.depth + 1, DEEPEST, "levels of parentheses")?;
+        self.expect("(")?;
+        self.depth += 1;
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Problem> {
+        self.expect(")")?;
+        self.depth -= 1;
+        Ok(())
     }
 
     /// An expression of operators that bind at least so tightly.
-    fn expr(&mut self, least: u8) -> Result<Expr, String> {
-        let mut left = if self.symbol("+") {
-            self.expr(POWER)?
-        } else if self.symbol("-") {
-            negated(self.expr(POWER)?)?
+    fn expr(&mut self, least: u8) -> Result<Expr, Problem> {
+        let begin = self.place();
+        let is_negated = matches!(self.peek(), Token::Symbol("-"));
+        let mut left = if is_negated || matches!(self.peek(), Token::Symbol("+")) {
+            self.count()?;
+            self.next += 1;
+            let operand = self.expr(POWER)?;
+            match is_negated {
+                true => negated(operand).map_err(|text| problem(begin, text))?,
+                false => operand,
+            }
         } else {
             self.operand()?
         };
-        while let Some((operator, level)) = self.operator()
-            && level >= least
+        while let Some(operator) = self.operator()
+            && operator.level >= least
         {
-            self.at += 1;
+            self.count()?;
+            self.next += 1;
             let modifier = self.modifier()?;
             // Powers are of what follows, all others of what is before.
-            let right = self.expr(level + u8::from(level != POWER))?;
-            left = binary(left, operator, level, modifier, right)?;
+            let right = self.expr(operator.level + u8::from(operator.level != POWER))?;
+            left = binary(left, operator, modifier, right).map_err(|text| problem(begin, text))?;
         }
         Ok(left)
     }
 
-    fn operator(&self) -> Option<(&'static str, u8)> {
+    fn operator(&self) -> Option<&'static BinaryOperator> {
         let mut operators = OPERATORS.iter();
-        let found = match self.peek() {
-            Token::Word(word) => operators.find(|(name, _)| name.eq_ignore_ascii_case(word)),
-            Token::Symbol(symbol) => operators.find(|(name, _)| name == symbol),
+        match self.peek() {
+            Token::Word(word) => operators.find(|it| it.name.eq_ignore_ascii_case(word)),
+            Token::Symbol(symbol) => operators.find(|it| it.name == *symbol),
             _ => None,
-        };
-        found.copied()
+        }
     }
 
-    fn modifier(&mut self) -> Result<Modifier, String> {
+    fn modifier(&mut self) -> Result<Modifier, Problem> {
         let returns_bool = self.word("bool");
         let matching = if self.word("on") {
             Some(Grouping::Only(self.labels()?))
@@ -173,9 +221,9 @@ impl<'q> Parser<'q> {
         ] {
             if self.is_word(word) {
                 if matching.is_none() {
-                    return Err(format!("unexpected <{word}>"));
+                    return Err(self.problem(format!("unexpected <{word}>")));
                 }
-                self.at += 1;
+                self.next += 1;
                 let has_labels = matches!(self.peek(), Token::Symbol("("));
                 cardinality = make(match has_labels {
                     true => self.labels()?,
@@ -192,11 +240,12 @@ impl<'q> Parser<'q> {
     }
 
     /// `(a, b)`
-    fn labels(&mut self) -> Result<Vec<String>, String> {
+    fn labels(&mut self) -> Result<Vec<String>, Problem> {
         self.expect("(")?;
         let mut labels = Vec::new();
         while !self.symbol(")") {
-            match self.next() {
+            let (token, at) = self.take();
+            match token {
                 Token::Word(word)
                     if is_label(word)
                         && !word.eq_ignore_ascii_case("without")
@@ -206,9 +255,8 @@ impl<'q> Parser<'q> {
                 }
                 Token::Text(text) => labels.push(text),
                 other => {
-                    return Err(format!(
-                        "unexpected {other} in grouping opts, expected label"
-                    ));
+                    let text = format!("unexpected {other} in grouping opts, expected label");
+                    return Err(problem(at, text));
                 }
             }
             if !self.symbol(",") {
@@ -220,16 +268,18 @@ impl<'q> Parser<'q> {
     }
 
     /// An expression without operators, with ranges, times and offsets behind it.
-    fn operand(&mut self) -> Result<Expr, String> {
+    fn operand(&mut self) -> Result<Expr, Problem> {
+        let begin = self.place();
         let mut expr = self.primary()?;
         loop {
+            let at = self.place();
             expr = if self.symbol("[") {
-                self.range(expr)?
+                self.range(expr, begin)?
             } else if self.symbol("@") {
-                let at = self.time()?;
-                let when = when(&mut expr).ok_or_else(|| misplaced("@"))?;
-                if when.at.replace(at).is_some() {
-                    return Err("@ <timestamp> may not be set multiple times".to_owned());
+                let time = self.time()?;
+                let when = when(&mut expr).ok_or_else(|| problem(begin, misplaced("@")))?;
+                if when.at.replace(time).is_some() {
+                    return Err(problem(at, "@ <timestamp> may not be set multiple times"));
                 }
                 expr
             } else if self.word("offset") {
@@ -238,13 +288,10 @@ impl<'q> Parser<'q> {
                     self.symbol("+");
                 }
                 let offset = self.duration("offset")?;
-                let when = when(&mut expr).ok_or_else(|| misplaced("offset"))?;
-                if when
-                    .offset
-                    .replace(if is_before { -offset } else { offset })
-                    .is_some()
-                {
-                    return Err("offset may not be set multiple times".to_owned());
+                let offset = if is_before { -offset } else { offset };
+                let when = when(&mut expr).ok_or_else(|| problem(begin, misplaced("offset")))?;
+                if when.offset.replace(offset).is_some() {
+                    return Err(problem(at, "offset may not be set multiple times"));
                 }
                 expr
             } else {
@@ -253,8 +300,8 @@ impl<'q> Parser<'q> {
         }
     }
 
-    /// What is behind `[`.
-    fn range(&mut self, expr: Expr) -> Result<Expr, String> {
+    /// What is behind `[` and an expression that begins there.
+    fn range(&mut self, expr: Expr, begin: usize) -> Result<Expr, Problem> {
         let range = self.duration("range")?;
         if self.symbol(":") {
             let step = match self.symbol("]") {
@@ -267,9 +314,9 @@ impl<'q> Parser<'q> {
             };
             if expr.kind() != Kind::Vector {
                 let kind = expr.kind();
-                return Err(format!(
-                    "subquery is only allowed on instant vector, got {kind} instead"
-                ));
+                let text =
+                    format!("subquery is only allowed on instant vector, got {kind} instead");
+                return Err(problem(begin, text));
             }
             let when = When::default();
             return Ok(Expr::Subquery(Box::new(Subquery {
@@ -280,162 +327,179 @@ impl<'q> Parser<'q> {
             })));
         }
         self.expect("]")?;
-        match expr {
+        let text = match expr {
             Expr::Selector(selector) if selector.when.offset.is_some() => {
-                Err("no offset modifiers allowed before range".to_owned())
+                "no offset modifiers allowed before range"
             }
             Expr::Selector(selector) if selector.when.at.is_some() => {
-                Err("no @ modifiers allowed before range".to_owned())
+                "no @ modifiers allowed before range"
             }
-            Expr::Selector(selector) => Ok(Expr::Range(Range { selector, range })),
-            _ => Err("ranges only allowed for vector selectors".to_owned()),
-        }
+            Expr::Selector(selector) => return Ok(Expr::Range(Range { selector, range })),
+            _ => "ranges only allowed for vector selectors",
+        };
+        Err(problem(begin, text))
     }
 
-    fn duration(&mut self, context: &str) -> Result<Millis, String> {
-        match self.next() {
-            Token::Duration(0) => Err("duration must be greater than 0".to_owned()),
-            Token::Duration(millis) => Ok(millis),
-            other => Err(format!(
-                "unexpected {other} in {context}, expected duration"
-            )),
-        }
+    fn duration(&mut self, context: &str) -> Result<Millis, Problem> {
+        let (token, at) = self.take();
+        let text = match token {
+            Token::Duration(0) => "duration must be greater than 0".to_owned(),
+            Token::Duration(millis) => return Ok(millis),
+            Token::Number(_) => "missing unit in a duration, such as 5m".to_owned(),
+            other => format!("unexpected {other} in {context}, expected a duration such as 5m"),
+        };
+        Err(problem(at, text))
     }
 
     /// What is behind `@`.
-    fn time(&mut self) -> Result<At, String> {
-        for (word, at) in [("start", At::Start), ("end", At::End)] {
+    fn time(&mut self) -> Result<At, Problem> {
+        for (word, time) in [("start", At::Start), ("end", At::End)] {
             if self.word(word) {
                 self.expect("(")?;
                 self.expect(")")?;
-                return Ok(at);
+                return Ok(time);
             }
         }
         let is_negative = self.symbol("-");
         if !is_negative {
             self.symbol("+");
         }
-        let seconds = match self.next() {
-            Token::Number(seconds) => seconds,
-            Token::Duration(millis) => millis as f64 / 1000.0,
-            other => return Err(format!("unexpected {other} in @, expected timestamp")),
+        let (token, at) = self.take();
+        let seconds = match token {
+            Token::Number(seconds) => Some(seconds),
+            Token::Duration(millis) => Some(millis as f64 / 1000.0),
+            Token::Word(word) => named_number(word),
+            _ => None,
         };
+        let seconds = seconds.ok_or_else(|| {
+            let text = format!("unexpected {token} in @, expected timestamp");
+            problem(at, text)
+        })?;
         let seconds = if is_negative { -seconds } else { seconds };
         let millis = (seconds * 1000.0).round();
         match millis.is_nan() || millis.abs() >= Millis::MAX as f64 {
-            true => Err(format!("timestamp out of bounds for @ modifier: {seconds}")),
+            true => {
+                let text = format!("timestamp out of bounds for @ modifier: {seconds:.6}");
+                Err(problem(at, text))
+            }
             false => Ok(At::Time(millis as Millis)),
         }
     }
 
-    fn primary(&mut self) -> Result<Expr, String> {
+    fn primary(&mut self) -> Result<Expr, Problem> {
         let is_call = matches!(self.peek_at(1), Token::Symbol("("));
-        match self.next() {
+        if matches!(self.peek(), Token::Symbol("(")) {
+            self.open()?;
+            let inner = self.expr(0)?;
+            self.close()?;
+            return Ok(Expr::Paren(Box::new(inner)));
+        }
+        let (token, at) = self.take();
+        match token {
             Token::Number(number) => Ok(Expr::Number(number)),
             Token::Duration(millis) => Ok(Expr::Number(millis as f64 / 1000.0)),
             Token::Text(text) => Ok(Expr::Text(text)),
-            Token::Symbol("(") => {
-                let inner = self.expr(0)?;
-                self.expect(")")?;
-                Ok(Expr::Paren(Box::new(inner)))
-            }
-            Token::Symbol("{") => self.selector(None),
+            Token::Symbol("{") => self.selector(None, at),
             Token::Word(word) => {
                 if let Some(number) = named_number(word) {
                     return Ok(Expr::Number(number));
                 }
                 let is_grouped = self.is_word("by") || self.is_word("without");
                 match Operator::named(&word.to_ascii_lowercase()) {
-                    Some(operator) if is_call || is_grouped => self.aggregate(operator),
-                    _ if is_call => self.call(word),
+                    Some(operator) if is_call || is_grouped => self.aggregate(operator, at),
+                    _ if is_call => self.call(word, at),
                     _ if RESERVED.iter().any(|it| it.eq_ignore_ascii_case(word)) => {
-                        Err(format!("unexpected <{word}>"))
+                        Err(problem(at, format!("unexpected <{word}>")))
                     }
-                    _ if self.symbol("{") => self.selector(Some(word)),
-                    _ => selector(Some(word), Vec::new()),
+                    _ if self.symbol("{") => self.selector(Some(word), at),
+                    _ => selector(Some(word), Vec::new()).map_err(|text| problem(at, text)),
                 }
             }
-            other => Err(format!("unexpected {other}, expected an expression")),
+            other => {
+                let text = format!("unexpected {other}, expected an expression");
+                Err(problem(at, text))
+            }
         }
     }
 
-    /// What is behind `{`.
-    fn selector(&mut self, name: Option<&str>) -> Result<Expr, String> {
+    /// What is behind `{`, in a selector that begins there.
+    fn selector(&mut self, name: Option<&str>, begin: usize) -> Result<Expr, Problem> {
         let mut matchers = Vec::new();
         while !self.symbol("}") {
             matchers.push(self.matcher()?);
             if self.is_word("or") {
-                return Err("`or` between matchers is not supported".to_owned());
+                return Err(self.problem("`or` between matchers is not supported"));
             }
             if !self.symbol(",") {
                 self.expect("}")?;
                 break;
             }
         }
-        selector(name, matchers)
+        selector(name, matchers).map_err(|text| problem(begin, text))
     }
 
-    fn matcher(&mut self) -> Result<Matcher, String> {
-        let name = match self.next() {
+    fn matcher(&mut self) -> Result<Matcher, Problem> {
+        let (token, at) = self.take();
+        let name = match token {
             Token::Word(word) if is_label(word) => word.to_owned(),
             Token::Text(text) => match self.peek() {
                 Token::Symbol("," | "}") => return Ok(Matcher::equal(NAME, &text)),
                 _ => text,
             },
             other => {
-                return Err(format!(
-                    "unexpected {other} in label matching, expected identifier or \"}}\""
-                ));
+                let text =
+                    format!("unexpected {other} in label matching, expected identifier or \"}}\"");
+                return Err(problem(at, text));
             }
         };
-        let operator = self.next();
+        let (operator, at) = self.take();
         let Token::Symbol("=" | "!=" | "=~" | "!~") = operator else {
-            return Err(format!(
+            let text = format!(
                 "unexpected {operator} in label matching, expected an operator after \"{name}\""
-            ));
+            );
+            return Err(problem(at, text));
         };
-        let value = match self.next() {
-            Token::Text(text) => text,
-            other => {
-                return Err(format!(
-                    "unexpected {other} in label matching, expected string"
-                ));
-            }
+        let (token, at) = self.take();
+        let Token::Text(value) = token else {
+            let text = format!("unexpected {token} in label matching, expected string");
+            return Err(problem(at, text));
         };
-        let regex =
-            || anchored(&value, LARGEST_REGEX).map_err(|_| format!("illegal regex for {value}"));
         let comparison = match operator {
-            Token::Symbol("=~") => Comparison::Matches(regex()?),
-            Token::Symbol("!~") => Comparison::Differs(regex()?),
+            Token::Symbol("=~") => Comparison::Matches(self.regex(&value, at)?),
+            Token::Symbol("!~") => Comparison::Differs(self.regex(&value, at)?),
             Token::Symbol("!=") => Comparison::NotEqual,
             _ => Comparison::Equal,
         };
-        let is_regex = matches!(comparison, Comparison::Matches(_) | Comparison::Differs(_));
-        let written = if is_regex { self.patterns.next() } else { None };
         Ok(Matcher {
             name,
             comparison,
-            value: written.unwrap_or(value),
+            value,
         })
     }
 
-    /// `(a, b)`
-    fn args(&mut self) -> Result<Vec<Expr>, String> {
-        self.expect("(")?;
-        let mut args = Vec::new();
-        if self.symbol(")") {
-            return Ok(args);
-        }
-        loop {
-            args.push(self.expr(0)?);
-            if !self.symbol(",") {
-                self.expect(")")?;
-                return Ok(args);
-            }
-        }
+    /// A regular expression at a place. The first of a query may take 1 MiB, the second half of that, and so on: 6 MiB
+    /// in total.
+    fn regex(&mut self, pattern: &str, at: usize) -> Result<Regex, Problem> {
+        self.regexes += 1;
+        self.limit(self.regexes, MOST_REGEXES, "regular expressions")?;
+        regexes::compile(pattern, self.regexes).map_err(|text| problem(at, text))
     }
 
-    fn grouping(&mut self) -> Result<Option<Grouping>, String> {
+    /// `(a, b)`
+    fn args(&mut self) -> Result<Vec<Expr>, Problem> {
+        self.open()?;
+        let mut args = Vec::new();
+        if !matches!(self.peek(), Token::Symbol(")")) {
+            args.push(self.expr(0)?);
+            while self.symbol(",") {
+                args.push(self.expr(0)?);
+            }
+        }
+        self.close()?;
+        Ok(args)
+    }
+
+    fn grouping(&mut self) -> Result<Option<Grouping>, Problem> {
         if self.word("by") {
             return Ok(Some(Grouping::Only(self.labels()?)));
         }
@@ -445,7 +509,7 @@ impl<'q> Parser<'q> {
         }
     }
 
-    fn aggregate(&mut self, operator: Operator) -> Result<Expr, String> {
+    fn aggregate(&mut self, operator: Operator, begin: usize) -> Result<Expr, Problem> {
         let before = self.grouping()?;
         let mut args = self.args()?;
         let grouping = match before {
@@ -456,9 +520,10 @@ impl<'q> Parser<'q> {
         let expected = 1 + usize::from(parameter_kind.is_some());
         let found = args.len();
         let Some(expr) = args.pop().filter(|_| found == expected) else {
-            return Err(format!(
+            let text = format!(
                 "wrong number of arguments for aggregate expression provided, expected {expected}, got {found}"
-            ));
+            );
+            return Err(problem(begin, text));
         };
         let parameter = args.pop();
         let kinds = [Some(Kind::Vector), parameter_kind];
@@ -467,9 +532,8 @@ impl<'q> Parser<'q> {
                 && arg.kind() != kind
             {
                 let found = arg.kind();
-                return Err(format!(
-                    "expected type {kind} in aggregation expression, got {found}"
-                ));
+                let text = format!("expected type {kind} in aggregation expression, got {found}");
+                return Err(problem(begin, text));
             }
         }
         Ok(Expr::Aggregate(Box::new(Aggregate {
@@ -480,9 +544,14 @@ impl<'q> Parser<'q> {
         })))
     }
 
-    fn call(&mut self, name: &str) -> Result<Expr, String> {
+    fn call(&mut self, name: &str, begin: usize) -> Result<Expr, Problem> {
         let args = self.args()?;
-        let signature = signature(name).ok_or_else(|| refusal(name))?;
+        let renamed = if name == HOLT_WINTERS {
+            SMOOTHING
+        } else {
+            name
+        };
+        let signature = signature(renamed).ok_or_else(|| problem(begin, refusal(name)))?;
         let (name, kinds) = (signature.name, signature.args);
         let found = args.len();
         if found < signature.least || signature.most.is_some_and(|most| found > most) {
@@ -492,17 +561,15 @@ impl<'q> Parser<'q> {
                 Some(most) => format!("{least} to {most}"),
                 None => format!("at least {least}"),
             };
-            return Err(format!(
-                "expected {expected} argument(s) in call to '{name}', got {found}"
-            ));
+            let text = format!("expected {expected} argument(s) in call to '{name}', got {found}");
+            return Err(problem(begin, text));
         }
         for (place, arg) in args.iter().enumerate() {
             let expected = kinds.get(place).or(kinds.last());
             let found = arg.kind();
             if expected.is_some_and(|expected| *expected != found) {
-                return Err(format!(
-                    "unexpected type {found} in call to function '{name}'"
-                ));
+                let text = format!("unexpected type {found} in call to function '{name}'");
+                return Err(problem(begin, text));
             }
         }
         Ok(Expr::Call(Call {
@@ -536,6 +603,11 @@ fn selector(name: Option<&str>, matchers: Vec<Matcher>) -> Result<Expr, String> 
     }))
 }
 
+fn problem(at: usize, text: impl Into<String>) -> Problem {
+    let text = text.into();
+    Problem { at, text }
+}
+
 fn when(expr: &mut Expr) -> Option<&mut When> {
     match expr {
         Expr::Selector(selector) => Some(&mut selector.when),
@@ -563,11 +635,13 @@ fn negated(expr: Expr) -> Result<Expr, String> {
 
 fn binary(
     left: Expr,
-    operator: &'static str,
-    level: u8,
+    operator: &'static BinaryOperator,
     mut modifier: Modifier,
     right: Expr,
 ) -> Result<Expr, String> {
+    let BinaryOperator {
+        name, operation, ..
+    } = operator;
     let kinds = [left.kind(), right.kind()];
     let has_scalar = kinds.contains(&Kind::Scalar);
     let names = modifier.matching.as_ref().map_or(&[][..], Grouping::names);
@@ -575,10 +649,11 @@ fn binary(
         modifier.cardinality,
         Cardinality::ManyToOne(_) | Cardinality::OneToMany(_)
     );
-    if modifier.returns_bool && level != COMPARISON {
+    let is_comparison = matches!(operation, Operation::Compute(Computation::Compare(_)));
+    if modifier.returns_bool && !is_comparison {
         return Err("bool modifier can only be used on comparison operators".to_owned());
     }
-    if level == COMPARISON && kinds == [Kind::Scalar; 2] && !modifier.returns_bool {
+    if is_comparison && kinds == [Kind::Scalar; 2] && !modifier.returns_bool {
         return Err("comparisons between scalars must use BOOL modifier".to_owned());
     }
     if let Some(Grouping::Only(names)) = &modifier.matching
@@ -590,14 +665,14 @@ fn binary(
             "label '{label}' must not occur in ON and GROUP clause at once"
         ));
     }
-    if level <= SET {
+    if matches!(operation, Operation::Set(_)) {
         if has_scalar {
             return Err(format!(
-                "set operator '{operator}' not allowed in binary scalar expression"
+                "set operator '{name}' not allowed in binary scalar expression"
             ));
         }
         if is_grouped {
-            return Err(format!("no grouping allowed for '{operator}' operation"));
+            return Err(format!("no grouping allowed for '{name}' operation"));
         }
         modifier.cardinality = Cardinality::ManyToMany;
     } else if has_scalar && !names.is_empty() {
@@ -611,8 +686,13 @@ fn binary(
             "binary expression must contain only scalar and instant vector types".to_owned(),
         );
     }
+    let returns = match kinds {
+        [Kind::Scalar, Kind::Scalar] => Kind::Scalar,
+        _ => Kind::Vector,
+    };
     Ok(Expr::Binary(Box::new(Binary {
         operator,
+        returns,
         left,
         right,
         modifier,
@@ -622,10 +702,9 @@ fn binary(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guard::guard;
 
     fn read(query: &str) -> Result<String, String> {
-        parse(guard(query)?).map(|expr| expr.to_string())
+        parse(query).map(|expr| expr.to_string())
     }
 
     /// The expression with parentheses around each operation.
@@ -633,7 +712,10 @@ mod tests {
         match expr {
             Expr::Binary(binary) => {
                 let (left, right) = (grouped(&binary.left), grouped(&binary.right));
-                format!("({left} {}{} {right})", binary.operator, binary.modifier)
+                format!(
+                    "({left} {}{} {right})",
+                    binary.operator.name, binary.modifier
+                )
             }
             Expr::Negated(inner) => format!("(-{})", grouped(inner)),
             other => other.to_string(),
@@ -654,7 +736,7 @@ mod tests {
             ("a atan2 b % c", "((a atan2 b) % c)"),
             ("A AND on(x) B", "(A and on (x) B)"),
         ] {
-            let expr = parse(guard(query).unwrap()).unwrap();
+            let expr = parse(query).unwrap();
             assert_eq!(grouped(&expr), expected, "{query}");
         }
     }
@@ -684,6 +766,28 @@ mod tests {
         ] {
             assert_eq!(read(query).as_deref(), Ok(expected), "{query}");
         }
+    }
+
+    #[test]
+    fn what_a_query_holds_is_bounded() {
+        let nested = |levels| format!("{}x{}", "(".repeat(levels), ")".repeat(levels));
+        assert!(parse(&nested(64)).is_ok());
+        for query in [
+            nested(65),
+            format!("{}x", "-".repeat(251)),
+            vec!["x"; 252].join(" + "),
+        ] {
+            assert!(parse(&query).unwrap_err().contains("more than"), "{query}");
+        }
+        let large = r#"x{file=~"[\\pL\\pN]{1,200}"}"#;
+        let error = parse(large).unwrap_err();
+        assert!(error.contains("too large together"), "{error}");
+        // One may be large, many are small.
+        let names: Vec<String> = (0..500).map(|number| format!("host-{number}")).collect();
+        assert!(parse(&format!("x{{a=~\"{}\"}}", names.join("|"))).is_ok());
+        let many = |count| format!("x{{{}}}", vec![r#"a=~"b.*""#; count].join(","));
+        assert!(parse(&many(50)).is_ok());
+        assert!(parse(&many(101)).is_err());
     }
 
     #[test]
@@ -728,6 +832,19 @@ mod tests {
             ("1_0", "bad number"),
             ("x @ y", "expected timestamp"),
             ("$", "unexpected character"),
+            ("rate(x[5m],)", "1:12: parse error: unexpected \")\""),
+            ("x[5]", "1:3: parse error: missing unit in a duration"),
+            ("x\noffset 5", "2:8: parse error: missing unit"),
+            ("x[]", "expected a duration such as 5m"),
+            ("x offset -9999999999s", "duration out of range"),
+            ("x @ -1e16", "timestamp out of bounds"),
+            ("x @ +Inf", "timestamp out of bounds"),
+            (
+                r#"x{a=~"b**"}"#,
+                "1:6: parse error: error parsing regexp: invalid nested repetition operator",
+            ),
+            ("", "1:1: parse error: no expression found in input"),
+            (" # x", "1:1: parse error: no expression found in input"),
         ] {
             let found = read(query).unwrap_err();
             assert!(found.contains(problem), "{query}: {found}");

@@ -1,6 +1,6 @@
 //! PromQL over any source of series: no sockets, no files, no clock.
 //!
-//! [`Expression::parse`] reads a query, behind a guard that bounds how deep it is; [`evaluate`] computes it over a
+//! [`Expression::parse`] reads a query, within bounds of length and depth; [`evaluate`] computes it over a
 //! [`SeriesSource`]. The semantics are those of Prometheus 2.42:
 //! windows of ranges are closed at both ends, a sample counts for five minutes, the last millisecond included.
 //!
@@ -15,7 +15,6 @@ mod error;
 mod eval;
 mod functions;
 mod grammar;
-mod guard;
 mod labels;
 mod number;
 mod over_time;

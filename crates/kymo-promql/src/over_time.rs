@@ -3,9 +3,11 @@
 use crate::ast::{Call, Kind};
 use crate::eval::{ABSENT, Column, Evaluator, Grid, Value, is_absent, merge};
 use crate::functions::{Signature, absent_labels};
-use crate::guard::SMOOTHING;
 use crate::select::Window;
 use crate::{QueryError, Sample, Series};
+
+/// The name that `holt_winters` has in Prometheus 3.
+pub(crate) const SMOOTHING: &str = "double_exponential_smoothing";
 
 const NAMES: [&str; 23] = [
     "absent_over_time",

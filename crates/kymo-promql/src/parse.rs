@@ -1,11 +1,9 @@
 //! From the text of a query to an expression that can be evaluated.
 
-use regex::Regex;
-
 use crate::ast::{Comparison, Expr, Kind, Matcher, Selector};
 use crate::grammar;
-use crate::guard::{duration, guard};
 use crate::labels::NAME;
+use crate::tokens::duration;
 use crate::{Labels, QueryError};
 
 /// Milliseconds of a duration such as `1h30m`; `None` if it is something else, or too long.
@@ -44,15 +42,8 @@ impl Expression {
     /// assert!(Expression::parse("histogram_quantile(0.9, x)").is_err());
     /// ```
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let guarded = guard(query).map_err(QueryError::Parse)?;
-        if guarded.text.trim().is_empty() {
-            let problem = "1:1: parse error: no expression found in input";
-            return Err(QueryError::Parse(problem.to_owned()));
-        }
-        match grammar::parse(guarded) {
-            Ok(root) => Ok(Self { root }),
-            Err(problem) => Err(QueryError::Parse(format!("parse error: {problem}"))),
-        }
+        let root = grammar::parse(query).map_err(QueryError::Parse)?;
+        Ok(Self { root })
     }
 
     /// The expression in the usual form, in lines if it is long.
@@ -132,15 +123,4 @@ impl Matchers {
         let certain = self.equal();
         Labels::new(certain.filter(|(name, _)| *name != NAME && names(name) == 1))
     }
-}
-
-/// A regular expression that has to match a whole text, of a bounded size when it is compiled.
-///
-/// # Errors
-///
-/// If it is not one, or larger than `size` bytes.
-pub(crate) fn anchored(pattern: &str, size: usize) -> Result<Regex, regex::Error> {
-    regex::RegexBuilder::new(&format!("^(?:{pattern})$"))
-        .size_limit(size)
-        .build()
 }

@@ -249,7 +249,7 @@ fn instant_queries() {
         ),
         (
             "histogram_quantile(0.9, up)",
-            "error: parse error: histogram_quantile() is not supported: databases hold no histograms, since each of their \
+            "error: 1:1: parse error: histogram_quantile() is not supported: databases hold no histograms, since each of their \
              series is consolidated by itself; quantile() and quantile_over_time() are computed of the values",
         ),
         (
