@@ -170,8 +170,9 @@ fn several_event_logs_stay_apart() {
         }
         fs::write(part.join("own"), "").unwrap();
         let cut = ["cut", text(&first), text(&second), "-o", text(&part)];
-        let (code, ..) = kymo_in(home.path(), &[&cut[..], &["--force"]].concat());
+        let (code, _, error) = kymo_in(home.path(), &[&cut[..], &["--force"]].concat());
         assert_eq!(code, 2);
+        assert!(error.contains("own is not an event log"), "{error}");
         assert!(part.join("own").exists());
     }
     let (one, part) = (logs.join("one.cpel"), home.path().join("part"));

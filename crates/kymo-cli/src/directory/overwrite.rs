@@ -23,22 +23,34 @@ pub(super) fn overwritten(path: &Path) -> Result<&'static str, String> {
     if only_tables(path) {
         return Ok("tables");
     }
-    if only_logs(path, DEPTH) {
-        return Ok("event logs");
+    match logs(path, DEPTH) {
+        (0, _) => only_traces(path, DEPTH).map(|()| "traces"),
+        (_, None) => Ok("event logs"),
+        (_, Some(other)) => Err(format!("{} is not an event log", other.display())),
     }
-    only_traces(path, DEPTH).map(|()| "traces")
 }
 
-/// Whether a directory holds event logs and nothing else, as `kymo cut` writes several.
-fn only_logs(path: &Path, depth: usize) -> bool {
-    let is_log = |path: PathBuf| {
-        let opened = kymo::open::open(&[path], &kymo::open::Options::default());
+/// How many event logs a directory holds, as `kymo cut` writes several, and what else it holds, if anything.
+fn logs(path: &Path, depth: usize) -> (usize, Option<PathBuf>) {
+    let is_log = |path: &Path| {
+        let opened = kymo::open::open(&[path.to_path_buf()], &kymo::open::Options::default());
         matches!(&opened.recordings[..], [only] if only.is_log())
     };
-    all_entries(path, |entry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => depth > 0 && only_logs(&entry.path(), depth - 1),
-        kind => kind.is_ok_and(|kind| kind.is_file()) && is_log(entry.path()),
-    })
+    let Ok(entries) = std::fs::read_dir(path) else {
+        return (0, Some(path.to_path_buf()));
+    };
+    let (mut count, mut other) = (0, None);
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let (found, stranger) = match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth > 0 => logs(&path, depth - 1),
+            Ok(kind) if kind.is_file() && is_log(&path) => (1, None),
+            _ => (0, Some(path)),
+        };
+        count += found;
+        other = other.or(stranger);
+    }
+    (count, other)
 }
 
 /// Whether a directory holds what `--to parquet` writes and nothing else: directories of tables, with their parts.

@@ -97,7 +97,8 @@ impl Shared {
         };
         let kept = match (cache, &self.options.cache) {
             (Some((cache, key)), _) => cache.put(key, index.bytes()).map_err(|error| {
-                format!("cannot write to `{}`: {error}", cache.directory().display())
+                let directory = cache.directory().display();
+                format!("cannot write to `{directory}`: {}", kymo_io::reason(&error))
             }),
             (None, Some(_)) => Err("only recordings in plain files have one that is kept".into()),
             (None, None) => Err(String::new()),
