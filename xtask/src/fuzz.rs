@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use crate::Outcome;
 use crate::args::Args;
-use crate::mutate::Mutator;
 use crate::process::root;
 
 /// What makes the compiler report to libFuzzer which branches were taken.
@@ -23,15 +22,10 @@ const FLAGS: &[&str] = &[
     "--cfg=fuzzing",
 ];
 
-/// The program that has all targets, and the variable that names the one to run.
-const ALL: &str = "all";
-const CHOICE: &str = "KYMO_FUZZ_TARGET";
-
 /// `cargo xtask fuzz`.
 pub(crate) fn run(mut args: Args) -> Outcome {
     let seconds: u64 = args.word().ok_or("fuzz needs SECONDS")?.parse()?;
     let seed: Option<u32> = args.value("--seed")?;
-    let made: Option<usize> = args.value("--inputs")?;
     let only: Vec<String> = std::iter::from_fn(|| args.word()).collect();
     args.finish()?;
     let folder = root().join("fuzz");
@@ -41,11 +35,6 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         return Err(format!("no fuzz target `{unknown}` in {}", folder.display()).into());
     }
     targets.retain(|name| only.is_empty() || only.contains(name));
-    // Programs that are linked take longer than their inputs. The search is quicker in programs of one target.
-    let programs: Vec<&str> = match made {
-        Some(_) => vec![ALL],
-        None => targets.iter().map(String::as_str).collect(),
-    };
     let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(&folder)
         .env("RUSTFLAGS", FLAGS.join(" "))
@@ -58,7 +47,7 @@ pub(crate) fn run(mut args: Args) -> Outcome {
             "--target",
             &target,
         ])
-        .args(programs.iter().flat_map(|name| ["--bin", name]))
+        .args(targets.iter().flat_map(|name| ["--bin", name.as_str()]))
         .status()?;
     if !built.success() {
         return Err("the fuzz targets do not build".into());
@@ -67,11 +56,9 @@ pub(crate) fn run(mut args: Args) -> Outcome {
         folder: &folder,
         programs: folder.join("target").join(&target).join("release"),
         seed,
-        made,
         share: share(seconds, targets.len()),
     };
     std::fs::create_dir_all(folder.join("artifacts"))?;
-    let all = Instant::now();
     let queue = Mutex::new(targets.iter());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
     let found = Mutex::new(Vec::new());
@@ -88,10 +75,6 @@ pub(crate) fn run(mut args: Args) -> Outcome {
                     match campaign.run(name) {
                         Ok(line) => println!("{line}"),
                         Err(error) => report(error.to_string()),
-                    }
-                    if made.is_some() && all.elapsed().as_secs() > seconds {
-                        report(format!("the inputs take more than {seconds} s"));
-                        return;
                     }
                 }
             });
@@ -121,8 +104,6 @@ struct Campaign<'a> {
     /// Where the built programs are.
     programs: PathBuf,
     seed: Option<u32>,
-    /// How many inputs are made for each target; libFuzzer searches for some if none.
-    made: Option<usize>,
     /// Seconds of a search.
     share: u64,
 }
@@ -131,32 +112,19 @@ impl Campaign<'_> {
     /// Runs a target, and describes its run in a line.
     fn run(&self, name: &str) -> Outcome<String> {
         let folder = self.folder;
-        let seeds = seeds(&folder.join("corpus").join(name))?;
-        let program = self
-            .programs
-            .join(if self.made.is_some() { ALL } else { name });
-        let inputs = folder.join("target/made").join(name);
+        let seeds = std::fs::read_dir(folder.join("corpus").join(name))?.count() as u64;
+        let program = self.programs.join(name);
         let began = Instant::now();
-        let mut fuzzer = Command::new(&program);
-        fuzzer.current_dir(folder).env(CHOICE, name);
-        match self.made {
-            None => {
-                // New inputs stay out of the repository's corpus.
-                let found = folder.join("target/found").join(name);
-                std::fs::create_dir_all(&found)?;
-                fuzzer
-                    .arg(&found)
-                    .arg(folder.join("corpus").join(name))
-                    .arg(format!("-max_total_time={}", self.share))
-                    // 0 is libFuzzer's word for a seed of its own.
-                    .arg(format!("-seed={}", self.seed.unwrap_or(0)));
-            }
-            Some(count) => {
-                make(&seeds, count, self.seed.unwrap_or(1), &inputs)?;
-                fuzzer.arg(&inputs).arg("-runs=0");
-            }
-        }
-        let output = fuzzer
+        // New inputs stay out of the repository's corpus.
+        let found = folder.join("target/found").join(name);
+        std::fs::create_dir_all(&found)?;
+        let output = Command::new(&program)
+            .current_dir(folder)
+            .arg(&found)
+            .arg(folder.join("corpus").join(name))
+            .arg(format!("-max_total_time={}", self.share))
+            // 0 is libFuzzer's word for a seed of its own.
+            .arg(format!("-seed={}", self.seed.unwrap_or(0)))
             .arg(format!("-artifact_prefix=artifacts/{name}-"))
             .args([
                 "-timeout=10",
@@ -171,21 +139,16 @@ impl Campaign<'_> {
             eprintln!("{log}");
             return Err(format!("{name} found something; see fuzz/artifacts").into());
         }
-        let least = self.made.unwrap_or(seeds.len() + 1) as u64;
+        let least = seeds + 1;
         let runs = log
             .lines()
             .find_map(|line| line.strip_prefix("stat::number_of_executed_units:"))
             .and_then(|runs| runs.trim().parse::<u64>().ok())
             .filter(|&runs| runs >= least)
             .ok_or_else(|| format!("{name} ran fewer inputs than {least}"))?;
-        if self.made.is_some() {
-            // They are made again.
-            std::fs::remove_dir_all(&inputs)?;
-        }
         let time = began.elapsed().as_secs_f64();
         Ok(format!(
-            "{name:<18} {:>3} seeds, {runs:>9} runs in {time:.1} s",
-            seeds.len()
+            "{name:<18} {seeds:>3} seeds, {runs:>9} runs in {time:.1} s"
         ))
     }
 }
@@ -211,7 +174,6 @@ fn only_stalled(program: &Path, folder: &Path, name: &str) -> Outcome<bool> {
             && Command::new(program)
                 .arg(&path)
                 .arg("-timeout=10")
-                .env(CHOICE, name)
                 .output()?
                 .status
                 .success();
@@ -223,32 +185,6 @@ fn only_stalled(program: &Path, folder: &Path, name: &str) -> Outcome<bool> {
         stalled = true;
     }
     Ok(stalled)
-}
-
-/// The inputs of a corpus, in the order of their names.
-fn seeds(corpus: &Path) -> Outcome<Vec<Vec<u8>>> {
-    let entries: Result<Vec<_>, _> = std::fs::read_dir(corpus)?.collect();
-    let mut entries = entries?;
-    entries.sort_by_key(std::fs::DirEntry::file_name);
-    let seeds: Result<Vec<_>, _> = entries.iter().map(|e| std::fs::read(e.path())).collect();
-    match seeds? {
-        seeds if seeds.is_empty() => Err(format!("no seeds in {}", corpus.display()).into()),
-        seeds => Ok(seeds),
-    }
-}
-
-/// Puts inputs made of seeds into an empty directory. What libFuzzer makes depends on the
-/// branches that were taken, and these on the machine.
-fn make(seeds: &[Vec<u8>], count: usize, seed: u32, inputs: &Path) -> Outcome {
-    if inputs.exists() {
-        std::fs::remove_dir_all(inputs)?;
-    }
-    std::fs::create_dir_all(inputs)?;
-    let mut mutator = Mutator::new(seeds, seed.into());
-    for number in 0..count {
-        std::fs::write(inputs.join(number.to_string()), mutator.next())?;
-    }
-    Ok(())
 }
 
 /// The names of the targets.

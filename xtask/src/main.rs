@@ -13,7 +13,6 @@ mod fuzz;
 mod interop;
 mod live_soak;
 mod make_trace;
-mod mutate;
 mod pictures;
 mod process;
 mod soak;
@@ -147,11 +146,9 @@ usage: cargo xtask COMMAND [OPTIONS]
   words
       Checks documents, help and messages: words that xtask/src/words/phrases.txt replaces, long lines, dead links,
       options that the program or the documents do not have.
-  fuzz SECONDS [TARGET...] [--seed N] [--inputs N]
+  fuzz SECONDS [TARGET...] [--seed N]
       Runs the fuzz targets on the corpora in fuzz/corpus, for SECONDS in total.
-      --seed N      starts from this seed (of libFuzzer a new one each time; with --inputs 1)
-      --inputs N    runs N inputs per target that are the same on every machine, instead of
-                    those that libFuzzer finds; fails if they take more than SECONDS
+      --seed N      starts from this seed (a new one each time)
 ";
 
 fn main() -> ExitCode {

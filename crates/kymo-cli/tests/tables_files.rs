@@ -211,6 +211,13 @@ mod with_tables {
         let (code, _, errors) = run(&["print", "tables.parquet"]);
         assert_eq!(code, 3);
         assert!(errors.contains("demo%3Aints/part-0.parquet"), "{errors}");
+        // So is what the library of the format panics on, and nothing is said of a panic.
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/parquet");
+        let file = format!("{corpus}/data-page-without-dictionary.parquet");
+        let (code, _, errors) = run(&["print", &file]);
+        assert_eq!(code, 3);
+        assert_eq!(errors.lines().count(), 1, "{errors}");
+        assert!(errors.contains("the file is damaged"), "{errors}");
     }
 
     #[test]

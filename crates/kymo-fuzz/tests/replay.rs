@@ -18,3 +18,16 @@ fn every_kept_input_is_withstood() {
         assert!(inputs > 0, "no inputs for {name}");
     }
 }
+
+#[test]
+fn every_check_has_a_target() {
+    let targets = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
+    for (name, _) in kymo_fuzz::CHECKS {
+        let text = std::fs::read_to_string(targets.join(format!("{name}.rs")))
+            .expect("every check has a target");
+        let call = format!("libfuzzer_sys::fuzz_target!(|data: &[u8]| kymo_fuzz::{name}(data));");
+        assert!(text.contains(&call), "{name}: {text}");
+    }
+    let files = std::fs::read_dir(&targets).expect("the targets can be listed");
+    assert_eq!(files.count(), kymo_fuzz::CHECKS.len());
+}

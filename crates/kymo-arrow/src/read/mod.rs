@@ -10,6 +10,7 @@
 mod codec;
 mod footer;
 mod groups;
+mod guard;
 mod levels;
 mod order;
 mod pages;
@@ -20,7 +21,6 @@ mod trace;
 mod values;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,6 +36,7 @@ use kymo_ctf::trace::Trace;
 use kymo_ctf::write::EventId;
 use kymo_io::{Access, Bytes, EntryKind, Tree};
 
+use self::guard::guarded;
 use self::order::{Heads, Position};
 use self::rows::{Columns, Own, Rows, TableFile, Ticks, bytes_of};
 use self::trace::{Maker, PacketRow};
@@ -67,14 +68,6 @@ fn refused(path: &Path, message: Problem) -> OpenError {
         path: path.to_path_buf(),
         message,
         hint: None,
-    }
-}
-
-/// Does something with bytes that anybody may have made: where a library gives up, the file is damaged.
-fn guarded<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(result) => result,
-        Err(_) => Err("the file is damaged: its reader has given up".to_owned()),
     }
 }
 
