@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::ArgMatches;
 use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::sql::parser::{DFParser, Statement};
+use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 use kymo_command::signals;
 use kymo_command::terminal::{Failure, Outcome, Terminal};
@@ -15,10 +15,10 @@ use kymo_text::visible;
 
 use crate::args::{Parameter, Query, secret};
 use crate::cluster::client::Client;
-use crate::errors::{Reported, is_of_planning, render};
+use crate::errors::{InText, Reported, is_of_planning, render};
 use crate::output::{Format, Output, is_closed};
 use crate::prompt::{Entry, Prompt, quoted};
-use crate::session::{Session, Settings, runtime};
+use crate::session::{Session, Settings, runtime, statements};
 use crate::source::Source;
 
 /// Does what the command line asks for.
@@ -61,11 +61,14 @@ pub(crate) async fn run(
     };
     let of_sql = match statement {
         Some(sql) => {
-            // At a prompt, Ctrl-C ends a statement and not the program.
             signals::remove_temporaries();
             runner.script(&sql).await
         }
-        None => runner.prompt().await?,
+        None => {
+            // Ctrl-C ends a statement and not the program.
+            signals::remove_temporaries_unless_interrupted();
+            runner.prompt().await?
+        }
     };
     let worst = [outcome, of_sql]
         .into_iter()
@@ -184,7 +187,7 @@ struct Runner<'t> {
 impl Runner<'_> {
     /// Runs all statements of a text.
     async fn script(&self, sql: &str) -> Outcome {
-        let statements = match DFParser::parse_sql(sql) {
+        let statements = match statements(sql) {
             Ok(statements) => statements,
             Err(error) => {
                 self.report(&error, sql);
@@ -326,7 +329,7 @@ pub(crate) fn is_of_execution(error: &DataFusionError) -> bool {
     if let Some(reported) = Reported::of(error) {
         return reported.status != Outcome::Usage as u8;
     }
-    if is_of_planning(error) {
+    if is_of_planning(error) || InText::of(error).is_some() {
         return false;
     }
     matches!(
