@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Read, stdin};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 
 use clap::ArgMatches;
@@ -252,12 +253,13 @@ impl Runner<'_> {
         sql: &str,
     ) -> Result<(), (DataFusionError, bool)> {
         let before = |error| (error, false);
+        // One for the whole statement: it also sees signals that come while rows are written.
+        let mut interrupted = pin!(interrupted());
         let start = self.engine.start(sql, statement, &self.parameters);
         let mut stream = tokio::select! {
+            biased;
+            error = &mut interrupted => return Err(before(error)),
             stream = start => stream.map_err(before)?,
-            _ = tokio::signal::ctrl_c() => {
-                return Err(before(DataFusionError::Execution("interrupted".to_owned())));
-            }
         };
         let schema = stream.schema();
         let by_name = self.output.as_deref().and_then(Format::of_path);
@@ -265,10 +267,9 @@ impl Runner<'_> {
         let mut output = Output::new(format, &schema, self.output.as_deref()).map_err(before)?;
         loop {
             let next = tokio::select! {
+                biased;
+                error = &mut interrupted => Some(Err(error)),
                 next = stream.next() => next,
-                _ = tokio::signal::ctrl_c() => {
-                    Some(Err(DataFusionError::Execution("interrupted".to_owned())))
-                }
             };
             let result = match next {
                 Some(batch) => batch.and_then(|batch| output.write(&batch)),
@@ -322,6 +323,15 @@ impl Runner<'_> {
         let lines: String = lines.map(|line| format!("{}\n", visible(&line))).collect();
         self.terminal.report(lines.as_bytes());
     }
+}
+
+/// Waits for Ctrl-C.
+async fn interrupted() -> DataFusionError {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Signals cannot be heard: this one ends the program.
+        std::future::pending::<()>().await;
+    }
+    DataFusionError::Execution("interrupted".to_owned())
 }
 
 /// Whether an error happened while rows were made.

@@ -3,8 +3,9 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
+use std::process::{Command, Stdio};
 
 use common::{file, number, rows, run};
 use kymo::filter::Filter;
@@ -865,4 +866,45 @@ fn long_statements_are_planned_or_rejected() {
 fn statements_without_columns_print_nothing() {
     let done = common::run(&["CREATE VIEW v AS SELECT 1; SELECT * FROM v", TRACE]);
     assert_eq!(done.stdout, "Int64(1)\n--------\n       1\n");
+}
+
+#[test]
+fn an_interrupt_ends_a_statement_while_it_writes_rows() {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_kymo-query"))
+        .args([
+            "--format",
+            "csv",
+            "SELECT a.ticks FROM events a, events b, events c",
+        ])
+        .arg(file(TRACE))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut rows = program.stdout.take().expect("it has an output");
+    // Once rows come, signals are heard; the output is read on, so that it is written all the time.
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 20];
+        while rows.read(&mut buffer).is_ok_and(|count| count > 0) {
+            let _ = begun.send(());
+        }
+    });
+    has_begun.recv().expect("rows come");
+    let number = program.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &number]).status();
+    assert!(sent.is_ok_and(|status| status.success()));
+    let begin = std::time::Instant::now();
+    while program.try_wait().expect("it can be asked").is_none() {
+        if begin.elapsed() > std::time::Duration::from_secs(20) {
+            program.kill().expect("it ends");
+            panic!("it went on");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    reader.join().expect("the output ends");
+    let mut report = String::new();
+    let mut stderr = program.stderr.take().expect("it has messages");
+    stderr.read_to_string(&mut report).expect("text");
+    assert_eq!(report, "error: interrupted\n");
 }
