@@ -467,7 +467,8 @@ def open(
 
     `align` is the name of an event that happened at the same time in the recordings of all paths, or a mapping from
     paths to the times at which they begin. `offsets` is a mapping from paths to what is added to their times (`"2s"`,
-    `"-1.5ms"`, or a `timedelta`). Texts of times are in UTC, or with `utc=False` in local time. `threads` is how many threads decode
+    `"-1.5ms"`, or a `timedelta`). Texts of times are in UTC, or with `utc=False` in local time.
+    `threads` is how many threads decode
     [default: all cores].
 
     What cannot be opened beside something that can brings a `DamageWarning`; with `strict`, an `OpenError`. If nothing
