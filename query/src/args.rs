@@ -188,7 +188,7 @@ pub(crate) fn secret(file: Option<&Path>) -> Result<Secret, Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
     let secret = Secret::new(&text);
     match secret.is_empty() {
-        true => Err(wrong("there is no token in it".to_owned())),
+        true => Err(wrong("the file is empty".to_owned())),
         false => Ok(secret),
     }
 }

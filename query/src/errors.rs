@@ -36,10 +36,116 @@ impl fmt::Display for Reported {
 
 impl std::error::Error for Reported {}
 
+/// An error in a text that a function takes as a table, or as a key.
+#[derive(Debug)]
+pub(crate) struct InText {
+    text: String,
+    range: Range<usize>,
+    message: String,
+    help: Option<String>,
+}
+
+impl InText {
+    /// What is wrong with all of a text.
+    pub(crate) fn whole(text: &str, message: String) -> DataFusionError {
+        DataFusionError::External(Box::new(Self {
+            text: text.to_owned(),
+            range: 0..text.len(),
+            message,
+            help: None,
+        }))
+    }
+
+    /// What was found while a text was planned, which is a query.
+    pub(crate) fn query(text: &str, error: &DataFusionError) -> DataFusionError {
+        let found = match find(error, text) {
+            Ok((message, range, help)) => Self {
+                text: text.to_owned(),
+                range,
+                message,
+                help,
+            },
+            Err(problem) => {
+                let (message, help) = match problem.split_once("\nhint: ") {
+                    Some((message, help)) => (message.to_owned(), Some(help.to_owned())),
+                    None => (problem, None),
+                };
+                Self {
+                    text: text.to_owned(),
+                    range: 0..text.len(),
+                    message,
+                    help,
+                }
+            }
+        };
+        DataFusionError::External(Box::new(found))
+    }
+
+    /// The one that an error is, if it is one.
+    pub(crate) fn of(error: &DataFusionError) -> Option<&Self> {
+        match error.find_root() {
+            DataFusionError::External(inner) => inner.downcast_ref(),
+            _ => None,
+        }
+    }
+
+    /// Where it is in a statement, if the text is a literal there.
+    fn place(&self, sql: &str) -> Option<Range<usize>> {
+        let quoted = |text: &str| text.replace('\'', "''");
+        let literal = format!("'{}'", quoted(&self.text));
+        let begin = sql.find(&literal)? + 1;
+        let before = begin + quoted(self.text.get(..self.range.start)?).len();
+        Some(before..before + quoted(self.text.get(self.range.clone())?).len())
+    }
+}
+
+impl fmt::Display for InText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.range == (0..self.text.len()) {
+            true => f.write_str(&self.message)?,
+            false => write!(f, "`{}`: {}", self.text, self.message)?,
+        }
+        match &self.help {
+            Some(help) => write!(f, "\nhint: {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for InText {}
+
 /// An error as a person reads it.
 pub(crate) fn render(error: &DataFusionError, sql: &str, color: bool) -> String {
     if let Some(reported) = Reported::of(error) {
         return reported.text.clone();
+    }
+    match find(error, sql) {
+        Ok((message, range, help)) => {
+            let diagnostic = Diagnostic::error(message).at(range, "");
+            let diagnostic = match help {
+                Some(help) => diagnostic.with_help(help),
+                None => diagnostic,
+            };
+            diagnostic.render("SQL", sql, color)
+        }
+        Err(text) => {
+            let text = text.replace('\t', "  ");
+            let lines = text.lines().map(kymo_text::visible);
+            format!("error: {}", lines.collect::<Vec<_>>().join("\n"))
+        }
+    }
+}
+
+/// What is wrong, where, and what to do; or, if the place is not known, what is wrong alone.
+fn find(
+    error: &DataFusionError,
+    sql: &str,
+) -> Result<(String, Range<usize>, Option<String>), String> {
+    if let Some(inner) = InText::of(error) {
+        return match inner.place(sql) {
+            Some(range) => Ok((inner.message.clone(), range, inner.help.clone())),
+            None => Err(inner.to_string()),
+        };
     }
     let found = error.diagnostic().and_then(|diagnostic| {
         let span = diagnostic.span?;
@@ -52,29 +158,20 @@ pub(crate) fn render(error: &DataFusionError, sql: &str, color: bool) -> String 
         ))
     });
     let text = message(error);
-    let diagnostic = match found {
+    match found {
         // The error itself says more than its diagnostic does.
         Some((label, range, help)) => {
             let help = suggestion(&text, sql.get(range.clone()).unwrap_or_default())
                 .or(help)
                 .or_else(|| quotes(sql, range.start));
             let label = label.split(" at Line: ").next().unwrap_or_default();
-            let diagnostic = Diagnostic::error(first_line(label)).at(range, "");
-            match help {
-                Some(help) => diagnostic.with_help(help),
-                None => diagnostic,
-            }
+            Ok((first_line(label), range, help))
         }
         None => match place(&text, sql) {
-            Some((message, range)) => Diagnostic::error(first_line(&message)).at(range, ""),
-            None => {
-                let text = with_hint(&text).replace('\t', "  ");
-                let lines = text.lines().map(kymo_text::visible);
-                return format!("error: {}", lines.collect::<Vec<_>>().join("\n"));
-            }
+            Some((message, range)) => Ok((first_line(&message), range, None)),
+            None => Err(with_hint(&text)),
         },
-    };
-    diagnostic.render("SQL", sql, color)
+    }
 }
 
 /// What DataFusion says, without what it says of itself.
@@ -89,6 +186,12 @@ pub(crate) fn message(error: &DataFusionError) -> String {
         );
     }
     let mut text = error.strip_backtrace();
+    if let Some((_, limit)) = text.split_once("RecursionLimitExceeded (current limit: ") {
+        let limit = limit.trim_end_matches(')');
+        return format!(
+            "the statement has more than {limit} levels of parentheses, queries and signs"
+        );
+    }
     while is_step(&text)
         && let Some((_, cause)) = text.split_once("\ncaused by\n")
     {
@@ -128,14 +231,14 @@ pub(crate) fn is_of_planning(error: &DataFusionError) -> bool {
 }
 
 /// An error without a place, and what to do.
-pub(crate) fn with_hint(text: &str) -> String {
+fn with_hint(text: &str) -> String {
     if let Some((_, rest)) = text.split_once("No field named ")
         && let Some((name, _)) = rest.split_once("Valid fields are ")
     {
         let name = name.split(". Did you mean").next().unwrap_or_default();
         let name = name.trim_end().trim_end_matches('.');
         let help = suggestion(text, name).unwrap_or_default();
-        return format!("there is no column `{name}`\nhint: {help}");
+        return format!("no column `{name}`\nhint: {help}");
     }
     if text.contains("laceholder")
         && let Some((_, name)) = text.split_once('$')

@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit}
 use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::cast::as_int64_array;
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, ScalarValue, TableReference, plan_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::{SessionContext, SessionState};
@@ -22,8 +22,8 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::Expr;
 use futures::{FutureExt, StreamExt};
 
-use crate::errors::{message, with_hint};
-use crate::session::queries_only;
+use crate::errors::InText;
+use crate::session::{queries_only, statements};
 use crate::streamed::{Made, Maker};
 
 /// Makes the functions known.
@@ -76,6 +76,28 @@ pub(crate) fn words(exprs: &[Expr], function: &str) -> Result<Vec<String>> {
         other => plan_err!("{function} takes names and texts, not {other}"),
     });
     words.collect()
+}
+
+/// The table that a text names, or the rows of the query that it is; and whether it is a name.
+///
+/// # Errors
+///
+/// It is neither.
+pub(crate) fn table(context: &SessionContext, text: &str) -> Result<(DataFrame, bool)> {
+    // Tables are known and views are planned, so nothing has to be waited for.
+    let known = context.table(TableReference::bare(text)).now_or_never();
+    if let Some(Ok(frame)) = known {
+        return Ok((frame, true));
+    }
+    if !text.contains(char::is_whitespace) {
+        return Err(InText::whole(text, format!("no table `{text}`")));
+    }
+    statements(text).map_err(|error| InText::query(text, &error))?;
+    let planned = context.sql_with_options(text, queries_only());
+    match planned.now_or_never() {
+        Some(frame) => Ok((frame.map_err(|error| InText::query(text, &error))?, false)),
+        None => plan_err!("`{text}` cannot be planned here"),
+    }
 }
 
 impl TableFunctionImpl for Function {
@@ -136,25 +158,7 @@ impl Side {
         keys: &[String],
         function: Function,
     ) -> Result<Self> {
-        // Tables are known and views are planned, so nothing has to be waited for.
-        let table = context
-            .table(datafusion::common::TableReference::bare(text))
-            .now_or_never();
-        let frame = match table {
-            Some(Ok(frame)) => frame,
-            _ => match context
-                .sql_with_options(text, queries_only())
-                .now_or_never()
-            {
-                Some(Ok(frame)) => frame,
-                // Its places are not those of the statement.
-                Some(Err(_)) if !text.contains(char::is_whitespace) => {
-                    return plan_err!("there is no table `{text}` for {}", function.name());
-                }
-                Some(Err(error)) => return plan_err!("`{text}`: {}", with_hint(&message(&error))),
-                None => return plan_err!("`{text}` cannot be planned here"),
-            },
-        };
+        let (frame, _) = table(context, text)?;
         // What is said never to be null may come out as if it could be.
         let fields = frame.schema().as_arrow().fields().iter();
         let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
@@ -164,17 +168,21 @@ impl Side {
             .or_else(|| find("timestamp"))
             .or_else(|| find("_timestamp"))
         else {
-            return plan_err!("`{text}` has neither a column `ts` nor `timestamp`");
+            let problem = "neither `ts` nor `timestamp` is among the columns";
+            return Err(InText::whole(text, problem.to_owned()));
         };
         let duration = find("dur");
         if duration.is_none() && !matches!(function, Function::AsOf) {
-            return plan_err!("`{text}` has no column `dur`");
+            return Err(InText::whole(text, "no column `dur`".to_owned()));
         }
         let mut positions = Vec::new();
         for key in keys {
             match find(key) {
                 Some(position) => positions.push(position),
-                None => return plan_err!("`{text}` has no column `{key}`"),
+                None => {
+                    let problem = format!("no column `{key}` in `{text}`");
+                    return Err(InText::whole(key, problem));
+                }
             }
         }
         Ok(Self {

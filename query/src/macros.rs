@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::{Result, TableReference, plan_err};
+use datafusion::common::{Result, plan_err};
 use datafusion::execution::context::{SessionContext, SessionState};
 use futures::FutureExt;
 
-use crate::intervals::words;
+use crate::errors::InText;
+use crate::intervals::{self, words};
 
 /// Makes the functions known.
 pub(crate) fn register(context: &SessionContext) {
@@ -36,6 +37,15 @@ impl Macro {
             Self::OverlapCount => "intervals_overlap_count",
             Self::SelfIntersect => "interval_self_intersect",
             Self::LeadingIntervals => "counter_leading_intervals",
+        }
+    }
+
+    /// The columns that its table needs.
+    fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::OverlapCount => &["ts", "dur"],
+            Self::SelfIntersect => &["ts", "dur", "id"],
+            Self::LeadingIntervals => &["id", "ts", "track_id", "value"],
         }
     }
 
@@ -103,11 +113,18 @@ impl TableFunctionImpl for Macro {
             return plan_err!("{} cannot be used here", self.name());
         };
         let context = SessionContext::new_with_state(state.clone());
-        // Tables are known and views are planned, so nothing has to be waited for.
-        let known = context.table(TableReference::bare(&**table)).now_or_never();
-        let table = match known {
-            Some(Ok(_)) => quoted(table),
-            _ => format!("({table})"),
+        let (frame, is_name) = intervals::table(&context, table)?;
+        let has = |column: &str| frame.schema().has_column_with_unqualified_name(column);
+        if let Some(missing) = self.columns().iter().find(|column| !has(column)) {
+            return Err(InText::whole(table, format!("no column `{missing}`")));
+        }
+        if let Some(missing) = keys.iter().find(|key| !has(key)) {
+            let problem = format!("no column `{missing}` in `{table}`");
+            return Err(InText::whole(missing, problem));
+        }
+        let table = match is_name {
+            true => quoted(table),
+            false => format!("({table})"),
         };
         match context.sql(&self.query(&table, keys)?).now_or_never() {
             Some(frame) => Ok(frame?.into_view()),

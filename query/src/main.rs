@@ -42,6 +42,20 @@ use crate::args::Node;
 use crate::cluster::{scheduler, worker};
 
 fn main() -> ExitCode {
+    // Statements are planned on a stack that has room for all that are let through.
+    let thread = std::thread::Builder::new().stack_size(session::STACK);
+    let outcome = thread.spawn(run_program).map(|thread| thread.join());
+    match outcome {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(error) => {
+            Terminal::new().error(format_args!("cannot start a thread: {error}"));
+            ExitCode::from(Outcome::Unreadable as u8)
+        }
+    }
+}
+
+fn run_program() -> ExitCode {
     let parsed = args::Query::command().try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((args::Query::from_arg_matches(&matches)?, matches)));
     let (args, matches) = match parsed {
@@ -69,6 +83,7 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // One more sees that Ctrl-C was pressed while the others compute.
         .worker_threads(threads + 1)
+        .thread_stack_size(session::STACK)
         .enable_all()
         .build();
     let result = match runtime {

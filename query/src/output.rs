@@ -348,7 +348,8 @@ impl Table {
     }
 
     fn finish(mut self) -> Result<()> {
-        if self.widths.is_none() {
+        // Statements such as CREATE have no columns.
+        if self.widths.is_none() && !self.names.is_empty() {
             self.begin()?;
         }
         Ok(self.sink.flush()?)

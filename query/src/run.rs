@@ -2,12 +2,13 @@
 
 use std::io::{IsTerminal, Read, stdin};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 
 use clap::ArgMatches;
 use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::sql::parser::{DFParser, Statement};
+use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 use kymo_command::signals;
 use kymo_command::terminal::{Failure, Outcome, Terminal};
@@ -15,10 +16,10 @@ use kymo_text::visible;
 
 use crate::args::{Parameter, Query, secret};
 use crate::cluster::client::Client;
-use crate::errors::{Reported, is_of_planning, render};
+use crate::errors::{InText, Reported, is_of_planning, render};
 use crate::output::{Format, Output, is_closed};
 use crate::prompt::{Entry, Prompt, quoted};
-use crate::session::{Session, Settings, runtime};
+use crate::session::{Session, Settings, runtime, statements};
 use crate::source::Source;
 
 /// Does what the command line asks for.
@@ -61,11 +62,14 @@ pub(crate) async fn run(
     };
     let of_sql = match statement {
         Some(sql) => {
-            // At a prompt, Ctrl-C ends a statement and not the program.
             signals::remove_temporaries();
             runner.script(&sql).await
         }
-        None => runner.prompt().await?,
+        None => {
+            // Ctrl-C ends a statement and not the program.
+            signals::remove_temporaries_unless_interrupted();
+            runner.prompt().await?
+        }
     };
     let worst = [outcome, of_sql]
         .into_iter()
@@ -184,7 +188,7 @@ struct Runner<'t> {
 impl Runner<'_> {
     /// Runs all statements of a text.
     async fn script(&self, sql: &str) -> Outcome {
-        let statements = match DFParser::parse_sql(sql) {
+        let statements = match statements(sql) {
             Ok(statements) => statements,
             Err(error) => {
                 self.report(&error, sql);
@@ -249,12 +253,13 @@ impl Runner<'_> {
         sql: &str,
     ) -> Result<(), (DataFusionError, bool)> {
         let before = |error| (error, false);
+        // One for the whole statement: it also sees signals that come while rows are written.
+        let mut interrupted = pin!(interrupted());
         let start = self.engine.start(sql, statement, &self.parameters);
         let mut stream = tokio::select! {
+            biased;
+            error = &mut interrupted => return Err(before(error)),
             stream = start => stream.map_err(before)?,
-            _ = tokio::signal::ctrl_c() => {
-                return Err(before(DataFusionError::Execution("interrupted".to_owned())));
-            }
         };
         let schema = stream.schema();
         let by_name = self.output.as_deref().and_then(Format::of_path);
@@ -262,10 +267,9 @@ impl Runner<'_> {
         let mut output = Output::new(format, &schema, self.output.as_deref()).map_err(before)?;
         loop {
             let next = tokio::select! {
+                biased;
+                error = &mut interrupted => Some(Err(error)),
                 next = stream.next() => next,
-                _ = tokio::signal::ctrl_c() => {
-                    Some(Err(DataFusionError::Execution("interrupted".to_owned())))
-                }
             };
             let result = match next {
                 Some(batch) => batch.and_then(|batch| output.write(&batch)),
@@ -321,12 +325,21 @@ impl Runner<'_> {
     }
 }
 
+/// Waits for Ctrl-C.
+async fn interrupted() -> DataFusionError {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Signals cannot be heard: this one ends the program.
+        std::future::pending::<()>().await;
+    }
+    DataFusionError::Execution("interrupted".to_owned())
+}
+
 /// Whether an error happened while rows were made.
 pub(crate) fn is_of_execution(error: &DataFusionError) -> bool {
     if let Some(reported) = Reported::of(error) {
         return reported.status != Outcome::Usage as u8;
     }
-    if is_of_planning(error) {
+    if is_of_planning(error) || InText::of(error).is_some() {
         return false;
     }
     matches!(

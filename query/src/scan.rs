@@ -249,7 +249,7 @@ impl Leaf for ScanEvents {
         metrics: BaselineMetrics,
     ) -> Result<SendableRecordBatchStream> {
         let Some(unit) = self.units.units.get(partition) else {
-            return internal_err!("there is no partition {partition}");
+            return internal_err!("no partition {partition}");
         };
         if unit.spans.is_empty() {
             return Ok(Box::pin(EmptyRecordBatchStream::new(schema)));

@@ -1,18 +1,21 @@
 //! A session: the tables of recordings and of Parquet files, functions and views.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::catalog::TableProvider;
-use datafusion::common::{DataFusionError, ParamValues, Result, TableReference};
+use datafusion::common::{DataFusionError, ParamValues, Result, TableReference, plan_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryLimit};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
-use datafusion::sql::parser::Statement;
+use datafusion::sql::parser::{DFParser, Statement};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use kymo_io::{Entry, EntryKind, RemoteTree};
 
 use crate::args::Parameter;
@@ -70,6 +73,60 @@ pub(crate) fn session_config(threads: usize, runtime: &RuntimeEnv) -> SessionCon
     config.options_mut().sql_parser.map_string_types_to_utf8view = false;
     config
 }
+
+/// How many operators a statement may have: each may be a level of its tree, through which everything recurses.
+const MOST_OPERATORS: usize = 2000;
+
+/// Bytes of the stack of each thread that plans or computes, of which those are taken that are needed.
+pub(crate) const STACK: usize = 256 << 20;
+
+/// The statements of a text.
+///
+/// # Errors
+///
+/// The text is no SQL, or a statement has too many operators.
+pub(crate) fn statements(sql: &str) -> Result<VecDeque<Statement>> {
+    // What cannot be cut into tokens, the parser rejects with its place.
+    let tokens = Tokenizer::new(&GenericDialect {}, sql).tokenize();
+    let mut operators = 0;
+    for token in tokens.unwrap_or_default() {
+        match token {
+            Token::SemiColon => operators = 0,
+            // What stands between operands, is repeated, or ends something.
+            Token::Comma
+            | Token::Period
+            | Token::LParen
+            | Token::RParen
+            | Token::Whitespace(_)
+            | Token::Number(..)
+            | Token::SingleQuotedString(_) => {}
+            Token::Word(word) if !NESTING.contains(&word.keyword) => {}
+            _ => operators += 1,
+        }
+        if operators > MOST_OPERATORS {
+            return plan_err!(
+                "a statement has more than {MOST_OPERATORS} operators\nhint: `x IN (...)` in place of `x = ... OR x = ...`"
+            );
+        }
+    }
+    DFParser::parse_sql(sql)
+}
+
+/// Words that make a level of a statement's tree each time they are repeated.
+const NESTING: &[Keyword] = &[
+    Keyword::AND,
+    Keyword::OR,
+    Keyword::XOR,
+    Keyword::NOT,
+    Keyword::IS,
+    Keyword::LIKE,
+    Keyword::BETWEEN,
+    Keyword::UNION,
+    Keyword::INTERSECT,
+    Keyword::EXCEPT,
+    Keyword::JOIN,
+    Keyword::SELECT,
+];
 
 /// Lets queries through, and nothing that makes tables, writes files or changes settings.
 pub(crate) fn queries_only() -> SQLOptions {

@@ -3,8 +3,9 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
+use std::process::{Command, Stdio};
 
 use common::{file, number, rows, run};
 use kymo::filter::Filter;
@@ -634,7 +635,7 @@ fn what_was_meant_is_suggested() {
         ),
         (
             "SELECT * FROM self_dur('SELECT nope FROM slice')",
-            "`SELECT nope FROM slice`",
+            "column 'nope' not found",
         ),
     ] {
         let stderr = problem(sql, &[TRACE]);
@@ -749,4 +750,161 @@ fn names_do_not_control_terminals() {
     let run = run(&["SELECT 1 AS \"\u{1b}[31mred\"", TRACE]);
     assert_eq!(run.code, 0);
     assert!(run.stdout.starts_with("\\x1b[31mred\n"), "{:?}", run.stdout);
+}
+
+#[test]
+fn errors_in_texts_of_functions_show_their_place() {
+    // Where the caret is, and under what.
+    let place = |sql: &str| {
+        let message = problem(sql, &[TRACE]);
+        let (line, carets) = message
+            .lines()
+            .zip(message.lines().skip(1))
+            .find(|(_, next)| next.contains('^'))
+            .unwrap_or_else(|| panic!("{sql}: {message}"));
+        let begin = carets.find('^').expect("a caret");
+        let end = carets.rfind('^').expect("a caret");
+        let first = message.lines().next().unwrap_or_default().to_owned();
+        (first, line[begin..=end].to_owned())
+    };
+    for (sql, message, at) in [
+        (
+            "SELECT * FROM self_dur('SELECT ts, dur, nosuch FROM slice WHERE name <> ''a''')",
+            "error: column 'nosuch' not found",
+            "nosuch",
+        ),
+        (
+            "SELECT * FROM interval_intersect('slice', 'SELECT ''a'', du r FRM slice')",
+            "error: expected: end of statement, found: FRM",
+            "FRM",
+        ),
+        (
+            "SELECT * FROM interval_intersect('nosuch', 'slice')",
+            "error: no table `nosuch`",
+            "nosuch",
+        ),
+        (
+            "SELECT * FROM interval_intersect('slice', 'slice', 'nokey')",
+            "error: no column `nokey` in `slice`",
+            "nokey",
+        ),
+        (
+            "SELECT * FROM self_dur('SELECT 1 AS ts')",
+            "error: no column `dur`",
+            "SELECT 1 AS ts",
+        ),
+        (
+            "SELECT * FROM intervals_overlap_count('SELECT 1 AS ts')",
+            "error: no column `dur`",
+            "SELECT 1 AS ts",
+        ),
+        (
+            "SELECT * FROM intervals_overlap_count('SELECT x FROM slice')",
+            "error: column 'x' not found",
+            "x",
+        ),
+        (
+            "SELECT * FROM intervals_overlap_count('slice', 'nokey')",
+            "error: no column `nokey` in `slice`",
+            "nokey",
+        ),
+        // A text in a text.
+        (
+            "SELECT * FROM self_dur('SELECT * FROM self_dur(''SELECT ts, dur, y FROM slice'')')",
+            "error: column 'y' not found",
+            "y",
+        ),
+    ] {
+        assert_eq!(place(sql), (message.to_owned(), at.to_owned()), "{sql}");
+    }
+}
+
+#[test]
+fn long_statements_are_planned_or_rejected() {
+    let run = |sql: &str| common::run(&["--format", "csv", sql, TRACE]);
+    for sql in [
+        format!("SELECT 1{}", "+1".repeat(400)),
+        format!(
+            "SELECT count(*) FROM events WHERE ticks = 0{}",
+            " OR ticks = 1".repeat(900)
+        ),
+        format!(
+            "SELECT count(*) FROM (SELECT 1{})",
+            " UNION ALL SELECT 1".repeat(400)
+        ),
+    ] {
+        let done = run(&sql);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+    }
+    let list: Vec<String> = (0..20_000).map(|number| number.to_string()).collect();
+    let list = format!(
+        "SELECT count(*) FROM events WHERE ticks IN ({})",
+        list.join(",")
+    );
+    assert_eq!(run(&list).code, 0);
+    for sql in [
+        format!("SELECT 1{}", "+1".repeat(20_000)),
+        format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(3000)),
+        format!(
+            "SELECT * FROM self_dur('SELECT 1 AS ts, 1{} AS dur')",
+            "+1".repeat(20_000)
+        ),
+    ] {
+        let done = run(&sql);
+        assert_eq!(done.code, 2, "{}", done.stderr);
+        assert!(
+            done.stderr.contains("more than 2000 operators"),
+            "{}",
+            done.stderr
+        );
+    }
+    let nested = format!("SELECT {}1{}", "(".repeat(3000), ")".repeat(3000));
+    assert!(problem(&nested, &[TRACE]).contains("more than 50 levels"));
+}
+
+#[test]
+fn statements_without_columns_print_nothing() {
+    let done = common::run(&["CREATE VIEW v AS SELECT 1; SELECT * FROM v", TRACE]);
+    assert_eq!(done.stdout, "Int64(1)\n--------\n       1\n");
+}
+
+#[test]
+fn an_interrupt_ends_a_statement_while_it_writes_rows() {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_kymo-query"))
+        .args([
+            "--format",
+            "csv",
+            "SELECT a.ticks FROM events a, events b, events c",
+        ])
+        .arg(file(TRACE))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut rows = program.stdout.take().expect("it has an output");
+    // Once rows come, signals are heard; the output is read on, so that it is written all the time.
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 20];
+        while rows.read(&mut buffer).is_ok_and(|count| count > 0) {
+            let _ = begun.send(());
+        }
+    });
+    has_begun.recv().expect("rows come");
+    let number = program.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &number]).status();
+    assert!(sent.is_ok_and(|status| status.success()));
+    let begin = std::time::Instant::now();
+    while program.try_wait().expect("it can be asked").is_none() {
+        if begin.elapsed() > std::time::Duration::from_secs(20) {
+            program.kill().expect("it ends");
+            panic!("it went on");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    reader.join().expect("the output ends");
+    let mut report = String::new();
+    let mut stderr = program.stderr.take().expect("it has messages");
+    stderr.read_to_string(&mut report).expect("text");
+    assert_eq!(report, "error: interrupted\n");
 }

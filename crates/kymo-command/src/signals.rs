@@ -24,14 +24,23 @@ pub fn fail_at_size_limit() {
 /// Nothing is done before there is one. Commands that answer signals in their own way must not ask for
 /// this.
 pub fn remove_temporaries() {
-    kymo_io::before_temporaries(watch);
+    kymo_io::before_temporaries(|| watch(ending()));
+}
+
+/// The same, for a program that Ctrl-C does not end.
+pub fn remove_temporaries_unless_interrupted() {
+    kymo_io::before_temporaries(|| {
+        let mut signals = ending();
+        signals.retain(|&signal| signal != SIGINT);
+        watch(signals);
+    });
 }
 
 /// Waits in a thread for signals that end the program. Without the thread, it ends as it did.
-fn watch() {
+fn watch(signals: Vec<i32>) {
     let (ready, is_ready) = channel();
     let wait = move || {
-        let signals = Signals::new(ending());
+        let signals = Signals::new(signals);
         // The other end exists until it is notified.
         let _ = ready.send(());
         let Ok(mut signals) = signals else {

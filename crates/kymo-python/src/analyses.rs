@@ -1,11 +1,11 @@
 //! Analyses, as JSON.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use kymo::AnyRecording;
 use kymo::analysis::{
     Error as AnalysisError, EventPattern, Latency, LatencyQuery, Options, PairBy, Profile,
-    ProfileQuery, Sort, States, StatesQuery, TrackBy, TrackStats,
+    ProfileQuery, Sort, States, StatesQuery, TrackBy,
 };
 use kymo::filter::{FieldNames, Filter, FilterError, Glob};
 use kymo::pipeline::Watched;
@@ -14,7 +14,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors::{self, QueryError};
-use crate::forks::interruptible;
 
 /// What is asked of an analysis.
 #[derive(Clone, Debug, Default, FromPyObject)]
@@ -49,124 +48,103 @@ pub(crate) fn names(text: Option<&String>, option: &str) -> PyResult<Option<Fiel
     parsed.map_err(|error: FilterError| errors::filter(&error, option))
 }
 
-/// Goes through the events that are wanted.
-pub(crate) fn run(
-    py: Python<'_>,
-    recordings: &[AnyRecording],
-    filter: &Filter,
-    kind: &str,
-    given: &AnalysisOptions,
-    threads: usize,
-) -> PyResult<Vec<u8>> {
-    let stopped = AtomicBool::new(false);
-    let select = &Watched::new(recordings, &filter, &|_| {}, Some(&stopped));
-    let stop = || stopped.store(true, Ordering::Relaxed);
-    let options = Options {
-        threads,
-        ..Options::default()
-    };
-    let tracks = names(given.track.as_ref(), "track")?;
-    let tracks = tracks.map_or(TrackBy::Recording, TrackBy::Fields);
-    let pattern = |text: &String| EventPattern::new(text);
-    let events = match (&given.start, &given.end) {
-        (Some(start), Some(end)) => Some((pattern(start), pattern(end))),
-        (None, None) => None,
-        _ => {
-            let message = "the beginning and the end of slices are specified together";
-            return Err(PyValueError::new_err(message));
-        }
-    };
-    let failed = |error: AnalysisError| match error {
-        AnalysisError::Field { purpose, error } => errors::filter(&error, purpose),
-        error => QueryError::new_err(error.to_string()),
-    };
-    match kind {
-        "latency" => {
-            let pair_by = given.pair_by.as_deref().map(PairBy::parse).transpose();
-            let query = LatencyQuery {
-                events,
-                pair_by: pair_by
-                    .map_err(|error| errors::filter(&error, "pair_by"))?
-                    .unwrap_or_default(),
-                tracks,
-                worst: given.worst.unwrap_or(10),
-            };
-            let made = interruptible(py, stop, || {
-                Latency::new(recordings, &select, &query, &options)
-                    .map(|analysis| analysis.to_json())
-            })?;
-            made.map_err(failed)
-        }
-        "states" => {
-            let Some(state) = &given.state else {
-                return Err(PyValueError::new_err(
-                    "states need the event that begins them",
-                ));
-            };
-            let query = StatesQuery {
-                state: pattern(state),
-                per: names(given.per.as_ref(), "per")?,
-                tracks,
-                filter: given.where_state.as_deref().map(Glob::new),
-                sort: match given.sort.as_deref() {
-                    None | Some("time") => Sort::Time,
-                    Some("count") => Sort::Count,
-                    Some("mean") => Sort::Mean,
-                    Some(_) => {
-                        return Err(PyValueError::new_err("sort is `time`, `count` or `mean`"));
-                    }
-                },
-            };
-            let made = interruptible(py, stop, || {
-                States::new(recordings, &select, &query, &options)
-                    .map(|analysis| analysis.to_json())
-            })?;
-            made.map_err(failed)
-        }
-        "profile" => {
-            let query = ProfileQuery {
+/// An analysis, and what it looks at.
+pub(crate) enum Analysis {
+    Latency(LatencyQuery),
+    States(StatesQuery),
+    Profile(ProfileQuery),
+    Check,
+    Stats,
+}
+
+impl Analysis {
+    pub(crate) fn new(kind: &str, given: AnalysisOptions) -> PyResult<Self> {
+        let tracks = names(given.track.as_ref(), "track")?;
+        let tracks = tracks.map_or(TrackBy::Recording, TrackBy::Fields);
+        let events = match (&given.start, &given.end) {
+            (Some(start), Some(end)) => Some((EventPattern::new(start), EventPattern::new(end))),
+            (None, None) => None,
+            _ => {
+                let message = "the beginning and the end of slices are specified together";
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        Ok(match kind {
+            "latency" => {
+                let pair_by = given.pair_by.as_deref().map(PairBy::parse).transpose();
+                Self::Latency(LatencyQuery {
+                    events,
+                    pair_by: pair_by
+                        .map_err(|error| errors::filter(&error, "pair_by"))?
+                        .unwrap_or_default(),
+                    tracks,
+                    worst: given.worst.unwrap_or(10),
+                })
+            }
+            "states" => {
+                let Some(state) = &given.state else {
+                    return Err(PyValueError::new_err(
+                        "states need the event that begins them",
+                    ));
+                };
+                Self::States(StatesQuery {
+                    state: EventPattern::new(state),
+                    per: names(given.per.as_ref(), "per")?,
+                    tracks,
+                    filter: given.where_state.as_deref().map(Glob::new),
+                    sort: match given.sort.as_deref() {
+                        None | Some("time") => Sort::Time,
+                        Some("count") => Sort::Count,
+                        Some("mean") => Sort::Mean,
+                        Some(_) => {
+                            return Err(PyValueError::new_err("sort is `time`, `count` or `mean`"));
+                        }
+                    },
+                })
+            }
+            "profile" => Self::Profile(ProfileQuery {
                 events,
                 key: names(given.key.as_ref(), "key")?,
                 tracks,
                 running: given.running,
                 call_graph: false,
-            };
-            let made = interruptible(py, stop, || {
-                Profile::new(recordings, &select, &query, &options)
-                    .map(|analysis| analysis.to_json())
-            })?;
-            made.map_err(failed)
-        }
-        "by_track" => {
-            let made = interruptible(py, stop, || {
-                TrackStats::new(recordings, &select, &tracks, &options)
-                    .map(|analysis| analysis.to_json())
-            })?;
-            made.map_err(failed)
-        }
-        "check" => interruptible(
-            py,
-            || (),
-            || {
-                let options = report::Options {
-                    threads,
-                    strict: false,
-                    progress: None,
-                };
-                Check::new(recordings, &options).to_json()
-            },
-        ),
-        _ => interruptible(
-            py,
-            || (),
-            || {
-                let options = report::Options {
-                    threads,
-                    strict: false,
-                    progress: None,
-                };
-                Stats::new(recordings, filter, &options).to_json()
-            },
-        ),
+            }),
+            "check" => Self::Check,
+            _ => Self::Stats,
+        })
+    }
+
+    /// Goes through the events that are wanted, until it is stopped.
+    pub(crate) fn run(
+        &self,
+        recordings: &[AnyRecording],
+        filter: &Filter,
+        threads: usize,
+        stopped: &AtomicBool,
+    ) -> Result<Vec<u8>, AnalysisError> {
+        let select = &Watched::new(recordings, &filter, &|_| {}, Some(stopped));
+        let options = Options {
+            threads,
+            ..Options::default()
+        };
+        let scan = report::Options {
+            threads,
+            ..report::Options::default()
+        };
+        Ok(match self {
+            Self::Latency(query) => Latency::new(recordings, &select, query, &options)?.to_json(),
+            Self::States(query) => States::new(recordings, &select, query, &options)?.to_json(),
+            Self::Profile(query) => Profile::new(recordings, &select, query, &options)?.to_json(),
+            Self::Check => Check::new(recordings, &scan).to_json(),
+            Self::Stats => Stats::new(recordings, filter, &scan).to_json(),
+        })
+    }
+}
+
+/// Why an analysis has no answer.
+pub(crate) fn failed(error: &AnalysisError) -> PyErr {
+    match error {
+        AnalysisError::Field { purpose, error } => errors::filter(error, purpose),
+        error => QueryError::new_err(error.to_string()),
     }
 }

@@ -38,6 +38,12 @@ pub(crate) fn add(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> 
     module.add("DamageWarning", py.get_type::<DamageWarning>())
 }
 
+/// Warns of damage.
+pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    let text = std::ffi::CString::new(text.replace('\0', " "))?;
+    PyErr::warn(py, &py.get_type::<DamageWarning>(), &text, 1)
+}
+
 /// A condition or a name that is wrong, with a picture of the place.
 pub(crate) fn filter(error: &FilterError, name: &str) -> PyErr {
     QueryError::new_err(error.render(name, false))

@@ -46,6 +46,11 @@ impl<T> Drop for OfProcess<T> {
     }
 }
 
+/// Why an iterator has no more events in a child.
+pub(crate) fn forked() -> PyErr {
+    PyRuntimeError::new_err("this iterator was made before the process was forked: create it again")
+}
+
 /// What a thread makes, a few ahead of who takes it.
 #[derive(Debug)]
 pub(crate) struct Ahead<T>(OfProcess<Worker<T>>);
@@ -72,11 +77,7 @@ impl<T: Send + 'static> Ahead<T> {
 
     /// The next one; `None` at the end. Ctrl-C interrupts the wait.
     pub(crate) fn next(&mut self, py: Python<'_>) -> PyResult<Option<T>> {
-        let worker = self.0.get().ok_or_else(|| {
-            PyRuntimeError::new_err(
-                "this iterator was made before the process was forked: create it again",
-            )
-        })?;
+        let worker = self.0.get().ok_or_else(forked)?;
         loop {
             let Some(made) = &mut worker.made else {
                 return Ok(None);
@@ -107,27 +108,44 @@ impl<T> Drop for Worker<T> {
     }
 }
 
-/// Does work in a thread, without the lock of the interpreter, and waits for it. When Ctrl-C is pressed, `stop` is
-/// called; the work is to end soon then.
-pub(crate) fn interruptible<T: Send>(
+/// What becomes of work when Ctrl-C is pressed.
+pub(crate) enum Interrupted<'s> {
+    /// It is told to stop, and nobody waits for it: what cannot be stopped ends in its thread.
+    Left(&'s dyn Fn()),
+    /// It is waited for, since it writes.
+    Finished,
+}
+
+/// Does work in a thread, without the lock of the interpreter, and waits for it.
+pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
-    stop: impl Fn() + Sync,
-    work: impl FnOnce() -> T + Send,
+    interrupted: Interrupted<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(work);
-        let mut interrupted = Ok(());
-        while !thread.is_finished() {
-            if interrupted.is_ok() {
-                interrupted = py.check_signals();
-                if interrupted.is_err() {
-                    stop();
-                }
+    let (sender, mut made) = sync_channel(1);
+    std::thread::Builder::new()
+        .name("kymo".to_owned())
+        .spawn(move || {
+            // Nobody may wait any longer.
+            let _ = sender.send(work());
+        })?;
+    let mut signal = Ok(());
+    loop {
+        let receiver = &mut made;
+        match py.detach(move || receiver.recv_timeout(PATIENCE)) {
+            Ok(made) => return signal.map(|()| made),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::new_err("a thread panicked"));
             }
-            py.detach(|| std::thread::park_timeout(Duration::from_millis(2)));
+            Err(RecvTimeoutError::Timeout) => {}
         }
-        let done = py.detach(|| thread.join());
-        interrupted?;
-        done.map_err(|_| Error::new_err("a thread panicked"))
-    })
+        match (py.check_signals(), &interrupted) {
+            (Err(error), Interrupted::Left(stop)) => {
+                stop();
+                return Err(error);
+            }
+            (Err(error), Interrupted::Finished) => signal = Err(error),
+            (Ok(()), _) => {}
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod recordings;
 mod rrd;
 mod selection;
 mod tables;
+mod truncated;
 mod values;
 
 use std::ffi::OsString;

@@ -1,25 +1,28 @@
 //! Events one by one, and what else recordings report between them.
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::ThreadId;
 
 use kymo::AnyRecording;
 use kymo::filter::Filter;
 use kymo::pipeline::{self, Output, Watched};
 use kymo::show::{Message as Shown, MessageKind, Renderer, Sink};
 use kymo::timeline::Timeline;
-use kymo_model::{Chunk, Fault, FaultReport, Kind, Lost, Recording, Scope};
+use kymo_model::{Chunk, Fault, FaultReport, FieldId, Kind, Lost, Recording, Scope};
 use kymo_text::Line;
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
+use pyo3::sync::{MutexExt, PyOnceLock};
 use pyo3::types::{PyDict, PyIterator, PyString};
 
-use crate::errors::{self, DamageWarning, Error};
-use crate::forks::Ahead;
+use crate::errors::{self, Error};
+use crate::forks::{Ahead, forked};
+use crate::truncated::Truncations;
 use crate::values::{Decoder, Encoder, Form, Names};
 
 /// The scopes of an event, in the order in which names are looked up.
@@ -167,6 +170,8 @@ struct Shared {
 struct ClassInfo {
     name: Py<PyString>,
     names: Names,
+    /// The scope and the field of each name: the first scope that has it, and there the last field.
+    members: HashMap<String, (FieldId, FieldId)>,
 }
 
 impl Shared {
@@ -176,23 +181,45 @@ impl Shared {
             let class = &self.timeline.recordings()[recording].event_classes()[class];
             let id = class.id.to_string();
             let name = class.name.as_deref().unwrap_or(&id);
+            let mut members = HashMap::new();
+            for root in SCOPES
+                .iter()
+                .rev()
+                .filter_map(|&scope| class.schema.root(scope))
+            {
+                for &child in &class.schema.field(root).children {
+                    if let Some(name) = &class.schema.field(child).name {
+                        members.insert(name.to_string(), (root, child));
+                    }
+                }
+            }
             Arc::new(ClassInfo {
                 name: PyString::intern(py, name).unbind(),
                 names: Names::new(py, &class.schema),
+                members,
             })
         }))
     }
 }
 
 /// Events one by one, in the order of time.
-#[pyclass(module = "kymo._kymo")]
+#[pyclass(frozen, module = "kymo._kymo")]
 pub(crate) struct Messages {
     shared: Arc<Shared>,
+    strict: bool,
+    truncations: Truncations,
+    process: u32,
+    /// The thread that reads: a warning or a signal may run code that asks for the next event.
+    reads: Mutex<Option<ThreadId>>,
+    source: Mutex<MessageSource>,
+}
+
+struct MessageSource {
     parts: Ahead<Part>,
     /// The part in hand, and where its next message begins.
     part: Arc<Vec<u8>>,
     next: usize,
-    strict: bool,
+    is_at_end: bool,
 }
 
 impl Messages {
@@ -202,6 +229,7 @@ impl Messages {
         threads: usize,
         limit: Option<u64>,
         (has_structure, strict): (bool, bool),
+        truncations: Truncations,
     ) -> PyResult<Self> {
         let opened = timeline.recordings().iter();
         let classes = opened.map(|recording| {
@@ -235,10 +263,16 @@ impl Messages {
         })?;
         Ok(Self {
             shared,
-            parts,
-            part: Arc::default(),
-            next: 0,
             strict,
+            truncations,
+            process: std::process::id(),
+            reads: Mutex::default(),
+            source: Mutex::new(MessageSource {
+                parts,
+                part: Arc::default(),
+                next: 0,
+                is_at_end: false,
+            }),
         })
     }
 }
@@ -249,29 +283,59 @@ impl Messages {
         this
     }
 
-    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Message>> {
-        while self.next >= self.part.len() {
-            match self.parts.next(py)? {
-                None => return Ok(None),
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Message>> {
+        if self.process != std::process::id() {
+            return Err(forked());
+        }
+        let this = std::thread::current().id();
+        let reader = || self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        if *reader() == Some(this) {
+            return Err(PyRuntimeError::new_err(
+                "the iterator is asked for an event while it reads one",
+            ));
+        }
+        let source = self.source.lock_py_attached(py);
+        let mut source = source.unwrap_or_else(PoisonError::into_inner);
+        *reader() = Some(this);
+        let message = self.read(py, &mut source);
+        *reader() = None;
+        message
+    }
+}
+
+impl Messages {
+    fn read(&self, py: Python<'_>, source: &mut MessageSource) -> PyResult<Option<Message>> {
+        while source.next >= source.part.len() {
+            match source.parts.next(py)? {
+                None => {
+                    if !std::mem::replace(&mut source.is_at_end, true) {
+                        for report in self.truncations.reports() {
+                            self.damaged(py, report)?;
+                        }
+                    }
+                    return Ok(None);
+                }
                 Some(Part::Frames(part)) => {
                     py.check_signals()?;
-                    (self.part, self.next) = (Arc::new(part), 0);
+                    (source.part, source.next) = (Arc::new(part), 0);
                 }
-                Some(Part::Fault(fault)) if self.strict => {
-                    return Err(Error::new_err(fault.to_string()));
-                }
-                Some(Part::Fault(fault)) => {
-                    let text = std::ffi::CString::new(fault.to_string().replace('\0', " "))?;
-                    PyErr::warn(py, &py.get_type::<DamageWarning>(), &text, 1)?;
-                }
+                Some(Part::Fault(fault)) => self.damaged(py, fault.to_string())?,
             }
         }
         let mut decoder = Decoder {
-            bytes: &self.part[self.next..],
+            bytes: &source.part[source.next..],
         };
-        let message = Message::read(py, &mut decoder, &self.shared, &self.part)?;
-        self.next = self.part.len() - decoder.bytes.len();
+        let message = Message::read(py, &mut decoder, &self.shared, &source.part)?;
+        source.next = source.part.len() - decoder.bytes.len();
         Ok(Some(message))
+    }
+
+    /// Warns of damage, or raises it.
+    fn damaged(&self, py: Python<'_>, report: String) -> PyResult<()> {
+        match self.strict {
+            true => Err(Error::new_err(report)),
+            false => errors::warn(py, &report),
+        }
     }
 }
 
@@ -402,13 +466,12 @@ impl Message {
             && self.fields.get(py).is_none()
             && self.looked_up.fetch_add(1, Ordering::Relaxed) < FEW_FIELDS
         {
-            let names = &self.class()?.names;
-            for scope in SCOPES {
-                if let Some(place) = names.member(py, scope, name)?
-                    && let Some(value) = self.decoder().member(py, names, place)?
-                {
-                    return Ok(Some(value));
-                }
+            let class = self.class()?;
+            if let Ok(name) = name.to_str()
+                && let Some(&place) = class.members.get(name)
+                && let Some(value) = self.decoder().member(py, &class.names, place)?
+            {
+                return Ok(Some(value));
             }
         }
         self.all(py)?.get_item(name)

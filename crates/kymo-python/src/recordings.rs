@@ -1,7 +1,8 @@
 //! Recordings that are open.
 
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use kymo::filter::Moment;
 use kymo::open::{Alignment, Error as OpeningError, Options, are_relative, open_aligned};
@@ -17,10 +18,11 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::analyses;
 use crate::errors::{self, Error, OpenError, QueryError};
-use crate::forks::interruptible;
+use crate::forks::{Interrupted, interruptible};
 use crate::messages::{self, Messages};
 use crate::selection::Selection;
 use crate::tables::Table;
+use crate::truncated::Truncations;
 use crate::values::describe;
 
 /// Recordings on one time line; made by `kymo.open`.
@@ -30,6 +32,7 @@ pub(crate) struct Recordings {
     pub(crate) gmt: bool,
     pub(crate) is_relative: bool,
     threads: usize,
+    truncations: Truncations,
 }
 
 /// Opens paths; returns the recordings, and what could not be opened.
@@ -67,12 +70,10 @@ pub(crate) fn open(
         formats: kymo_arrow::FORMATS,
         ..Options::default()
     };
-    // A thread that opens cannot be stopped: it goes on until it is done.
-    let opened = interruptible(
-        py,
-        || (),
-        || open_aligned(&paths, &options, &alignment, utc),
-    )?
+    let truncations = Truncations::watch();
+    let opened = interruptible(py, Interrupted::Left(&|| ()), move || {
+        open_aligned(&paths, &options, &alignment, utc)
+    })?
     .map_err(|error| OpenError::new_err(error.to_string()))?;
     let text = |error: &OpeningError| match error {
         OpeningError::Trace(kymo::open::OpenError::Metadata { error, .. }) => {
@@ -86,11 +87,13 @@ pub(crate) fn open(
     }
     problems.extend(opened.warnings);
     let is_relative = are_relative(&opened.recordings);
+    let truncations = truncations.within(&opened.recordings);
     let recordings = Recordings {
         timeline: RwLock::new(Some(Timeline::new(opened.recordings))),
         gmt: utc || is_relative,
         is_relative,
         threads: threads.unwrap_or_else(|| Query::default().threads).max(1),
+        truncations,
     };
     Ok((recordings, problems))
 }
@@ -105,6 +108,20 @@ impl Recordings {
 
     pub(crate) fn threads(&self, reported: Option<usize>) -> usize {
         reported.unwrap_or(self.threads).max(1)
+    }
+
+    /// Reads in a thread that Ctrl-C leaves, and warns of files that were truncated.
+    fn read<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        stop: &dyn Fn(),
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> PyResult<T> {
+        let made = interruptible(py, Interrupted::Left(stop), work)?;
+        for report in self.truncations.reports() {
+            errors::warn(py, &report)?;
+        }
+        Ok(made)
     }
 
     fn query(
@@ -141,7 +158,9 @@ impl Recordings {
     /// What `kymo info --json` prints.
     fn _info(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         let timeline = self.timeline()?;
-        interruptible(py, || (), || Info::new(timeline.recordings()).to_json())
+        self.read(py, &|| (), move || {
+            Info::new(timeline.recordings()).to_json()
+        })
     }
 
     /// Paths of the recordings.
@@ -263,6 +282,7 @@ impl Recordings {
     }
 
     /// Tracks that are known from the metadata: recording, path, name, unit.
+    #[allow(clippy::type_complexity)]
     fn _tracks(&self) -> PyResult<Vec<(usize, String, String, Option<String>)>> {
         let timeline = self.timeline()?;
         let mut all = Vec::new();
@@ -303,7 +323,8 @@ impl Recordings {
                 kymo_arrow::EventTable::with_columns(timeline, query, &names)
             }
         };
-        table.map(Table::events).map_err(|error| match error {
+        let table = table.map(|table| Table::events(table, self.truncations.clone()));
+        table.map_err(|error| match error {
             kymo::timeline::QueryError::Filter(error) => errors::filter(&error, "columns"),
             error => errors::rows(&error),
         })
@@ -320,7 +341,7 @@ impl Recordings {
         let timeline = self.timeline()?;
         let mut query = self.query(&timeline, &selection, threads)?;
         query.limit = limit;
-        Ok(Table::samples(timeline, query))
+        Ok(Table::samples(timeline, query, self.truncations.clone()))
     }
 
     /// Events one by one.
@@ -341,6 +362,7 @@ impl Recordings {
             self.threads(threads),
             limit,
             (structure, strict),
+            self.truncations.clone(),
         )
     }
 
@@ -354,11 +376,9 @@ impl Recordings {
     ) -> PyResult<Bound<'p, PyDict>> {
         let timeline = self.timeline()?;
         let range = selection.range(timeline.recordings(), self.gmt)?;
-        let summary = interruptible(
-            py,
-            || (),
-            || timeline.summary_of_rows(range, None, width.clamp(1, 1 << 16)),
-        )?;
+        let summary = self.read(py, &|| (), move || {
+            timeline.summary_of_rows(range, None, width.clamp(1, 1 << 16))
+        })?;
         let dict = PyDict::new(py);
         dict.set_item("span", summary.span)?;
         dict.set_item("untimed", summary.untimed)?;
@@ -418,22 +438,18 @@ impl Recordings {
             is_dark: false,
             zone: Zone::new(self.gmt),
         };
-        let drawn = interruptible(
-            py,
-            || (),
-            || {
-                let panels = panels(&timeline, &choice, None, &mut NoNotices)
-                    .map_err(|error| error.to_string())?;
-                let fonts = Fonts::new();
-                let picture = page(&panels, &look, &fonts).map_err(|error| error.to_string())?;
-                let options = RenderOptions {
-                    svg_text: true,
-                    ..RenderOptions::default()
-                };
-                kymo_draw::svg(&picture, &fonts, &options).map_err(|error| error.to_string())
-            },
-        )?;
-        let svg = drawn.map_err(Error::new_err)?;
+        let drawn = self.read(py, &|| (), move || {
+            let panels = panels(&timeline, &choice, None, &mut NoNotices)
+                .map_err(|error| error.to_string())?;
+            let fonts = Fonts::new();
+            let picture = page(&panels, &look, &fonts).map_err(|error| error.to_string())?;
+            let options = RenderOptions {
+                svg_text: true,
+                ..RenderOptions::default()
+            };
+            kymo_draw::svg(&picture, &fonts, &options).map_err(|error| error.to_string())
+        })?;
+        let svg = drawn.map_err(Error::new_err::<String>)?;
         let svg = String::from_utf8_lossy(&svg);
         // A declaration of XML is only for files of their own.
         Ok(svg[svg.find("<svg").unwrap_or(0)..].to_owned())
@@ -451,7 +467,13 @@ impl Recordings {
     ) -> PyResult<Vec<u8>> {
         let timeline = self.timeline()?;
         let filter = selection.filter(timeline.recordings(), self.gmt)?;
-        let threads = self.threads(threads);
-        analyses::run(py, timeline.recordings(), &filter, kind, &options, threads)
+        let analysis = analyses::Analysis::new(kind, options)?;
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (flag, threads) = (Arc::clone(&stopped), self.threads(threads));
+        let stop = || stopped.store(true, Ordering::Relaxed);
+        self.read(py, &stop, move || {
+            analysis.run(timeline.recordings(), &filter, threads, &flag)
+        })?
+        .map_err(|error| analyses::failed(&error))
     }
 }

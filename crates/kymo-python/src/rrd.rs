@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::RrdError;
-use crate::forks::interruptible;
+use crate::forks::{Interrupted, interruptible};
+use crate::truncated::Truncations;
 
 /// Runs a command; returns what it prints, and warnings.
 #[pyfunction]
@@ -18,29 +19,28 @@ pub(crate) fn rrd_run<'p>(
     if find(&name).is_none() {
         return Err(RrdError::new_err(format!("unknown function '{shown}'")));
     }
-    let mut out = Vec::new();
-    let mut warnings = Vec::new();
-    let done = interruptible(
-        py,
-        || (),
-        || {
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            let mut session = Session::new(&mut out, &mut warnings, defaults(&name)?);
-            session.exact = true;
-            if let Some(mode) = variable("RRD_LOCKING") {
-                session.locking =
-                    locking_named(mode.as_bytes()).map_err(|error| error.to_string())?;
-            }
-            let done = run(&mut session, &words).unwrap_or(Ok(()));
-            done.map_err(|error| error.to_string())
-        },
-    )?;
+    let truncations = Truncations::watch();
+    let done = interruptible(py, Interrupted::Finished, move || {
+        let (mut out, mut warnings) = (Vec::new(), Vec::new());
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let mut session = Session::new(&mut out, &mut warnings, defaults(&name)?);
+        session.exact = true;
+        if let Some(mode) = variable("RRD_LOCKING") {
+            session.locking = locking_named(mode.as_bytes()).map_err(|error| error.to_string())?;
+        }
+        let done = run(&mut session, &words).unwrap_or(Ok(()));
+        done.map_err(|error| error.to_string())?;
+        Ok((out, warnings))
+    })?;
+    if let Some(report) = truncations.reports().into_iter().next() {
+        return Err(RrdError::new_err(report));
+    }
     match done {
-        Ok(()) => {
+        Ok((out, warnings)) => {
             let warnings = String::from_utf8_lossy(&warnings).into_owned();
             Ok((PyBytes::new(py, &out), warnings))
         }
-        Err(message) => Err(RrdError::new_err(message)),
+        Err(message) => Err(RrdError::new_err::<String>(message)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Rows as Arrow's streams, and as NumPy's buffers.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
@@ -17,7 +18,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyCapsule, PyList};
 
 use crate::errors::Error;
-use crate::forks::{OfProcess, interruptible};
+use crate::forks::{Interrupted, OfProcess, interruptible};
+use crate::truncated::Truncations;
 
 /// Damage that the last reading has met.
 type Damage = Arc<Mutex<Vec<String>>>;
@@ -41,6 +43,7 @@ pub(crate) struct Table {
     schema: SchemaRef,
     rows: Rows,
     damage: Damage,
+    truncations: Truncations,
 }
 
 /// Where the rows of a table come from.
@@ -49,7 +52,7 @@ enum Rows {
     /// The events of recordings.
     Events(Box<kymo_arrow::EventTable>),
     /// The values of databases and metrics.
-    Samples(Timeline, Box<Query>),
+    Samples(Box<(Timeline, Query)>),
     /// A batch that was computed elsewhere.
     Batch(RecordBatch),
 }
@@ -59,22 +62,27 @@ type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 impl Table {
     /// The events of a query.
-    pub(crate) fn events(table: kymo_arrow::EventTable) -> Self {
+    pub(crate) fn events(table: kymo_arrow::EventTable, truncations: Truncations) -> Self {
         let schema = Arc::clone(table.schema());
-        Self::new(schema, Rows::Events(Box::new(table)))
+        Self::new(schema, Rows::Events(Box::new(table)), truncations)
     }
 
     /// The samples of a query.
-    pub(crate) fn samples(timeline: Timeline, query: Query) -> Self {
+    pub(crate) fn samples(timeline: Timeline, query: Query, truncations: Truncations) -> Self {
         let schema = kymo_arrow::samples_schema(&timeline);
-        Self::new(schema, Rows::Samples(timeline, Box::new(query)))
+        Self::new(
+            schema,
+            Rows::Samples(Box::new((timeline, query))),
+            truncations,
+        )
     }
 
-    fn new(schema: SchemaRef, rows: Rows) -> Self {
+    fn new(schema: SchemaRef, rows: Rows, truncations: Truncations) -> Self {
         Self {
             schema,
             rows,
             damage: Damage::default(),
+            truncations,
         }
     }
 
@@ -83,6 +91,7 @@ impl Table {
             schema: Arc::clone(&self.schema),
             rows: self.rows.clone(),
             damage: Arc::clone(&self.damage),
+            truncations: self.truncations.clone(),
             batches: None,
         }
     }
@@ -103,8 +112,9 @@ impl Rows {
                     batch
                 }))
             }
-            Self::Samples(timeline, query) => {
-                let samples = SampleReader::new(timeline.clone(), Query::clone(query));
+            Self::Samples(source) => {
+                let (timeline, query) = Box::as_ref(source).clone();
+                let samples = SampleReader::new(timeline, query);
                 Box::new(samples.map_err(|error| failed(Box::new(error)))?)
             }
             Self::Batch(batch) => Box::new(std::iter::once(Ok(batch.clone()))),
@@ -117,6 +127,7 @@ struct Reader {
     schema: SchemaRef,
     rows: Rows,
     damage: Damage,
+    truncations: Truncations,
     batches: Option<OfProcess<Batches>>,
 }
 
@@ -137,7 +148,14 @@ impl Iterator for Reader {
             }
         };
         match batches.get() {
-            Some(batches) => batches.next(),
+            Some(batches) => {
+                let batch = batches.next();
+                if batch.is_none() {
+                    let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+                    damage.extend(self.truncations.reports());
+                }
+                batch
+            }
             None => {
                 let message = "this stream was read before the process was forked: create it again";
                 Some(Err(ArrowError::InvalidArgumentError(message.to_owned())))
@@ -173,7 +191,11 @@ impl Table {
         }
         let schema = Arc::new(arrow_schema::Schema::new(fields));
         let batch = RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(arrow)?;
-        Ok(Self::new(schema, Rows::Batch(batch)))
+        Ok(Self::new(
+            schema,
+            Rows::Batch(batch),
+            Truncations::default(),
+        ))
     }
 
     /// Reads the rows again, in Arrow's C stream interface.
@@ -224,10 +246,11 @@ impl Table {
         )>,
     > {
         let reader = self.reader();
-        let stopped = std::sync::atomic::AtomicBool::new(false);
-        let stop = || stopped.store(true, std::sync::atomic::Ordering::Relaxed);
-        let batches = interruptible(py, stop, || {
-            let going = |_: &_| !stopped.load(std::sync::atomic::Ordering::Relaxed);
+        let stopped = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stopped);
+        let stop = || stopped.store(true, Ordering::Relaxed);
+        let batches = interruptible(py, Interrupted::Left(&stop), move || {
+            let going = |_: &_| !flag.load(Ordering::Relaxed);
             reader.take_while(going).collect::<Result<Vec<_>, _>>()
         })?
         .map_err(arrow)?;

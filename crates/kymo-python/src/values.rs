@@ -177,29 +177,6 @@ impl Names {
     }
 }
 
-impl Names {
-    /// The member of a name among those of a scope: of two, the last, as in a dictionary.
-    pub(crate) fn member(
-        &self,
-        py: Python<'_>,
-        scope: Scope,
-        name: &Bound<'_, PyString>,
-    ) -> PyResult<Option<(FieldId, FieldId)>> {
-        let Some(root) = self.schema.root(scope) else {
-            return Ok(None);
-        };
-        for &child in self.schema.field(root).children.iter().rev() {
-            if let Some(known) = &self.names[child.index()]
-                // Mostly both are the same interned string.
-                && (known.is(name) || known.bind(py).as_any().eq(name)?)
-            {
-                return Ok(Some((root, child)));
-            }
-        }
-        Ok(None)
-    }
-}
-
 /// Reads what an [`Encoder`] has written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decoder<'b> {

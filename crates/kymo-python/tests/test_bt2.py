@@ -66,3 +66,9 @@ def test_errors(tmp_path):
     with pytest.raises(bt2._Error):
         bt2.TraceCollectionMessageIterator(str(tmp_path))
     assert issubclass(bt2._Error, kymo.Error)
+
+
+def test_all_names_are_exported():
+    """Type checkers take only these for a part of the module."""
+    defined = {name for name, value in vars(bt2).items() if getattr(value, "__module__", "").startswith("kymo.bt2.")}
+    assert defined | {"__version__"} == set(bt2.__all__)

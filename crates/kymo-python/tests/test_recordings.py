@@ -4,12 +4,16 @@ import concurrent.futures
 import datetime
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import kymo
+import numpy
+import pandas
 import pyarrow
 import pytest
 from conftest import EXAMPLES, printed
@@ -188,3 +192,109 @@ def test_stubs_name_what_there_is():
         if not name.startswith("__"):
             assert f" {name}" in stub, name
     assert (pathlib.Path(kymo.__file__).parent / "py.typed").exists()
+
+
+def whole(trace, target):
+    """A copy of a trace, its recordings, and its largest file."""
+    shutil.copytree(trace, target)
+    files = [path for path in target.rglob("*") if path.is_file()]
+    return kymo.open(target), max(files, key=lambda path: path.stat().st_size)
+
+
+def test_files_that_are_truncated_while_they_are_read(trace, tmp_path):
+    """They end no process (SIGBUS), and every reading says that something is missing."""
+    recordings, file = whole(trace, tmp_path / "cut")
+    whole_recordings, _ = whole(trace, tmp_path / "whole")
+    begun = recordings.iter()
+    next(begun)
+    os.truncate(file, file.stat().st_size // 3)
+    message = f"`{file}` was truncated while it was read"
+    with pytest.warns(kymo.DamageWarning, match=message):
+        list(begun)
+    events = recordings.events(columns=["timestamp"])
+    for _ in range(2):
+        assert pyarrow.table(events).num_rows < len(printed(trace))
+        assert [text for text in events.damage if message in text]
+    for read in [recordings.stats, recordings.check, recordings.summary, recordings.svg]:
+        with pytest.warns(kymo.DamageWarning, match=message):
+            read()
+    with pytest.raises(kymo.Error, match=message):
+        list(recordings.iter(strict=True))
+    # Others have nothing to do with it.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(whole_recordings.iter())) == whole_recordings.stats()["events"]
+
+
+def test_an_iterator_in_several_threads(trace):
+    events = kymo.open(trace).iter()
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        read = list(pool.map(lambda _: [event.timestamp for event in events], range(8)))
+    assert sorted(time for times in read for time in times) == [row["timestamp"] for row in printed(trace)]
+
+
+def test_an_iterator_that_is_asked_while_it_reads(trace, tmp_path):
+    """By what a warning runs."""
+    recordings, file = whole(trace, tmp_path / "cut")
+    os.truncate(file, file.stat().st_size // 3)
+    events = recordings.iter()
+    asked = []
+
+    def ask(*_, **__):
+        with pytest.raises(RuntimeError, match="while it reads"):
+            next(events)
+        asked.append(True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = ask
+        list(events)
+    assert asked
+
+
+def test_times(trace):
+    recordings = kymo.open(trace)
+    all = [row["timestamp"] for row in printed(trace)]
+    middle = all[len(all) // 2]
+    utc = datetime.timezone.utc
+
+    def count(**times):
+        return sum(1 for _ in recordings.iter(**times))
+
+    after = sum(time >= middle for time in all)
+    for begin in [middle, numpy.int64(middle), numpy.datetime64(middle, "ns"), pandas.Timestamp(middle, tz="UTC")]:
+        assert count(begin=begin) == after
+    early = [-(1 << 80), datetime.datetime.min, datetime.datetime.min.replace(tzinfo=utc), pandas.Timestamp.min]
+    early += [numpy.datetime64("1500-01-01"), numpy.datetime64("-1000000", "Y")]
+    late = [1 << 64, datetime.datetime.max, datetime.datetime.max.replace(tzinfo=utc), pandas.Timestamp.max]
+    late += [numpy.datetime64("2500-01-01"), numpy.datetime64("2500-01-01T00:00:00.000001")]
+    for time in early:
+        assert count(begin=time) == len(all) and count(end=time) == 0, time
+    for time in late:
+        assert count(begin=time) == 0 and count(end=time) == len(all), time
+    for time in [pandas.NaT, numpy.datetime64("NaT")]:
+        with pytest.raises(ValueError, match="NaT"):
+            count(begin=time)
+    # Seconds are meant: what `time.time()` returns.
+    for time in [middle / 1e9, float("nan"), True, b"10:00", datetime.date(2020, 1, 1), datetime.timedelta(1)]:
+        with pytest.raises(TypeError, match="a time is an int of nanoseconds, a str, or a datetime, not "):
+            count(begin=time)
+
+
+def test_arguments_of_other_types(trace):
+    path = os.fsencode(trace)
+    recordings = kymo.open(path, offsets={path: datetime.timedelta(milliseconds=-1.5)})
+    assert next(recordings.iter()).timestamp == printed(trace)[0]["timestamp"] - 1_500_000
+    assert recordings.events(columns="ticks").columns == ["ticks"]
+    placed = kymo.open(trace, align={trace: -1_500_000_000})
+    assert next(placed.iter()).timestamp >= -1_500_000_000
+    with pytest.raises(kymo.OpenError, match="no path is given"):
+        kymo.open([])
+    for align in [5, {trace: None}]:
+        with pytest.raises(TypeError, match="align"):
+            kymo.open(trace, align=align)
+    for names in [5, [5], b"demo:sched"]:
+        with pytest.raises(TypeError):
+            recordings.events(names)
+    with pytest.raises(TypeError, match="not int"):
+        recordings.iter(where=5)

@@ -55,7 +55,7 @@ impl PhysicalExtensionCodec for Codec {
         _: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let Some((tables, damage)) = &self.tables else {
-            return internal_err!("there are no tables to read from");
+            return internal_err!("no tables to read from");
         };
         let part: Part = serde_json::from_slice(bytes).map_err(external)?;
         let table = tables.table(part.class.clone())?;

@@ -10,7 +10,6 @@ use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::sql::parser::DFParser;
 use futures::StreamExt;
 use kymo_command::terminal::{Failure, Outcome, Terminal};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,7 +25,7 @@ use crate::args::{self, Parameter};
 use crate::errors::render;
 use crate::opening::Opening;
 use crate::run::is_of_execution;
-use crate::session::{Session, Settings, runtime};
+use crate::session::{Session, Settings, runtime, statements};
 
 /// Number of units per thread of a worker that a table is read in, so that the last ones end at about the same time.
 const UNITS_PER_THREAD: usize = 4;
@@ -46,7 +45,7 @@ pub(crate) async fn run(args: &args::Scheduler, terminal: &Terminal) -> Result<O
     let address = listener.local_addr()?;
     if secret.is_empty() && !address.ip().is_loopback() {
         terminal.error(format_args!(
-            "`{address}` can be reached from elsewhere, and there is no token"
+            "`{address}` can be reached from elsewhere, and no token is given"
         ));
         terminal.hint("`--token-file FILE`, with the same token for workers and clients");
         return Ok(Outcome::Usage);
@@ -466,10 +465,11 @@ struct Query<'a> {
 
 impl Query<'_> {
     async fn start(&self, session: &Session) -> Result<SendableRecordBatchStream> {
-        let mut statements = DFParser::parse_sql(self.sql)?;
+        let mut statements = statements(self.sql)?;
         let statement = statements.remove(self.statement);
-        let statement =
-            statement.ok_or_else(|| exec_datafusion_err!("there is no such statement"))?;
+        let statement = statement.ok_or_else(|| {
+            exec_datafusion_err!("no statement {} in the text", self.statement + 1)
+        })?;
         let parameters = self.parameters.iter().map(|text| text.parse::<Parameter>());
         let parameters = parameters.collect::<Result<Vec<_>, _>>();
         let parameters = parameters.map_err(DataFusionError::Execution)?;

@@ -259,7 +259,7 @@ fn background() -> io::Result<&'static Runtime> {
     }
     RUNTIME
         .get()
-        .ok_or_else(|| io::Error::other("there is no runtime"))
+        .ok_or_else(|| io::Error::other("no runtime to ask servers with"))
 }
 
 /// Does some work in the background, and waits for it.
@@ -282,10 +282,11 @@ pub(crate) fn explained(error: &object_store::Error) -> io::Error {
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => DENIED.to_owned(),
         Error::Precondition { .. } | Error::NotModified { .. } => CHANGED.to_owned(),
         _ if text.contains("Range request not supported") || text.contains("non-partial") => {
-            "the server does not support ranges, so that parts cannot be read; download it first".to_owned()
+            "the server does not support ranges, so that parts cannot be read; download it first"
+                .to_owned()
         }
         _ if text.contains("169.254.169.254") || text.contains("security-credentials") => {
-            "there are no credentials of object storage; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, \
+            "no credentials for object storage; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, \
              or AWS_PROFILE to a profile that has them, or AWS_SKIP_SIGNATURE=true to ask without"
                 .to_owned()
         }
@@ -298,7 +299,7 @@ pub(crate) fn explained(error: &object_store::Error) -> io::Error {
 const NOT_FOUND: &str = "the server does not have it (404)";
 
 /// What is reported if credentials are wrong or missing.
-const DENIED: &str = "the server denies access (401 or 403), or there is no such object; \
+const DENIED: &str = "the server denies access (401 or 403), or the object does not exist; \
     AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the profile AWS_PROFILE of `~/.aws`, are the \
     credentials of object storage, AWS_SKIP_SIGNATURE=true asks without";
 

@@ -43,7 +43,7 @@ impl Profile {
         if named.is_some() && of_config.is_none() && of_credentials.is_none() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("there is no profile `{name}` (AWS_PROFILE) in the files of `~/.aws`"),
+                format!("no profile `{name}` (AWS_PROFILE) in the files of `~/.aws`"),
             ));
         }
         // Keys in the file for them come before those of the other file.

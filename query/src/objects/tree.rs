@@ -183,7 +183,7 @@ async fn list(place: &Place) -> io::Result<BTreeMap<String, Node>> {
     }
     match top.is_empty() {
         true => Err(io::Error::other(
-            "there is no object of this name, and none below it",
+            "no object has this name, and none is below it",
         )),
         false => Ok(top),
     }

@@ -15,8 +15,8 @@ import html
 import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple, Union
 
 from . import _kymo
@@ -39,7 +39,7 @@ __all__ = [
     "open",
 ]
 
-Path = Union[str, "os.PathLike[str]"]
+Path = Union[str, bytes, "os.PathLike[str]"]
 #: Nanoseconds, a `datetime`, or a text such as `2026-11-25 10:00:00.5`, `10:00` or seconds.
 Time = Union[int, str, datetime, None]
 Names = Union[str, Iterable[str], None]
@@ -73,19 +73,33 @@ def _nanos(time: Any) -> int | str | None:
     """A time as the extension takes it."""
     if time is None or isinstance(time, str):
         return time
-    if isinstance(time, bool):
-        raise TypeError("a time is an int of nanoseconds, a str, or a datetime")
-    if hasattr(time, "value") and hasattr(time, "nanosecond"):  # pandas.Timestamp
-        return int(time.value)
+    if hasattr(time, "asm8"):
+        # pandas.Timestamp: without a zone it is in UTC, as for pandas.
+        time = time.asm8
+    if type(time).__name__ == "datetime64":
+        if time != time:
+            raise ValueError("a time is NaT")
+        nanos, seconds = time.astype("datetime64[ns]"), time.astype("datetime64[s]")
+        if nanos.astype("datetime64[s]") == seconds:
+            return int(nanos.astype("int64"))
+        # It does not fit into nanoseconds.
+        return int(seconds.astype("int64")) * 1_000_000_000
     if isinstance(time, datetime):
         if time.tzinfo is None:
-            # As Python does it: local time.
-            time = time.astimezone()
-        since = time - datetime(1970, 1, 1, tzinfo=timezone.utc)
-        return ((since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds) * 1000
-    if type(time).__name__ == "datetime64":
-        return int(time.astype("datetime64[ns]").astype("int64"))
-    return int(time)
+            try:
+                # As Python does it: local time.
+                time = time.astimezone()
+            except (OverflowError, ValueError):
+                # The first and the last days have none.
+                time = time.replace(tzinfo=timezone.utc)
+        return _micros(time - datetime(1970, 1, 1, tzinfo=timezone.utc)) * 1000
+    if hasattr(time, "__index__") and not isinstance(time, bool):
+        return int(time)
+    raise TypeError(f"a time is an int of nanoseconds, a str, or a datetime, not {type(time).__name__}")
+
+
+def _micros(duration: timedelta) -> int:
+    return duration // timedelta(microseconds=1)
 
 
 def _names(names: Names) -> list[str]:
@@ -94,9 +108,19 @@ def _names(names: Names) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _selection(names: Names, begin: Time, end: Time, where: str | None = None) -> dict[str, Any]:
+def _selection(names: Names, begin: Time, end: Time, where: str | None = None) -> _kymo.Selection:
     """Which events are meant, as the extension takes it."""
-    return {"names": _names(names), "begin": _nanos(begin), "end": _nanos(end), "condition": where}
+    listed = _names(names)
+    for word in (*listed, where):
+        if word is not None and not isinstance(word, str):
+            raise TypeError(f"names of events and conditions are str, not {type(word).__name__}")
+    return {"names": listed, "begin": _limit(begin), "end": _limit(end), "condition": where}
+
+
+def _limit(time: Time) -> int | str | None:
+    """A limit of a range: one that no time reaches serves as well as the first or the last time."""
+    nanos = _nanos(time)
+    return max(-(1 << 63), min(nanos, (1 << 63) - 1)) if isinstance(nanos, int) else nanos
 
 
 def _text(value: Any) -> str:
@@ -106,9 +130,10 @@ def _text(value: Any) -> str:
 class _Table:
     """What `Events` and `Samples` have in common."""
 
-    _source: _kymo.Table
-    #: The same with few rows.
-    _first: Any
+    def __init__(self, source: _kymo.Table, first: Any) -> None:
+        self._source = source
+        #: Makes the same with few rows.
+        self._first = first
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows in Arrow's C stream interface, read anew."""
@@ -127,6 +152,11 @@ class _Table:
     def types(self) -> dict[str, str]:
         """Arrow's types of the columns."""
         return dict(self._source._fields())
+
+    @property
+    def damage(self) -> list[str]:
+        """Damage that the last reading has met and skipped."""
+        return self._source.damage
 
     def to_arrow(self) -> Any:
         """The rows as a `pyarrow.Table`."""
@@ -183,15 +213,6 @@ class _Table:
 class Events(_Table):
     """Rows of events, read anew each time; made by `Recordings.events`."""
 
-    def __init__(self, source: _kymo.Table, first: Any) -> None:
-        self._source = source
-        self._first = first
-
-    @property
-    def damage(self) -> list[str]:
-        """Damage that the last reading has met and skipped."""
-        return self._source.damage
-
 
 def _numbers(kind: str, buffer: bytearray) -> list[Any]:
     """Numbers of a buffer without NumPy."""
@@ -201,10 +222,6 @@ def _numbers(kind: str, buffer: bytearray) -> list[Any]:
 
 class Samples(_Table):
     """Values of databases and metrics, read anew each time; made by `Recordings.samples`."""
-
-    def __init__(self, source: _kymo.Table, first: Any) -> None:
-        self._source = source
-        self._first = first
 
 
 class Recordings:
@@ -258,13 +275,14 @@ class Recordings:
 
     def info(self) -> dict[str, Any]:
         """What the recordings are: what `kymo info --json` prints."""
-        return json.loads(self._source._info())
+        info: dict[str, Any] = json.loads(self._source._info())
+        return info
 
     def events(
         self,
         names: Names = None,
         *,
-        columns: Sequence[str] | None = None,
+        columns: Iterable[str] | None = None,
         begin: Time = None,
         end: Time = None,
         where: str | None = None,
@@ -283,7 +301,8 @@ class Recordings:
         selection = _selection(names, begin, end, where)
 
         def make(limit: int | None) -> _kymo.Table:
-            wanted = None if columns is None else list(columns)
+            wanted = [columns] if isinstance(columns, str) else columns
+            wanted = None if wanted is None else list(wanted)
             return self._source._events(selection, wanted, limit, threads, batch_rows)
 
         first = 10 if limit is None else min(limit, 10)
@@ -318,10 +337,13 @@ class Recordings:
     def __iter__(self) -> Iterator[Event]:
         return self.iter()
 
-    def _analyse(self, kind: str, names: Names, times: tuple[Time, Time], where: str | None, **options: Any) -> Any:
+    def _analyse(
+        self, kind: str, names: Names, times: tuple[Time, Time], where: str | None, **options: Any
+    ) -> dict[str, Any]:
         options = {"running": False, **options}
         text = self._source._analyse(kind, _selection(names, *times, where), options, None)
-        return json.loads(text)
+        answer: dict[str, Any] = json.loads(text)
+        return answer
 
     def latency(
         self,
@@ -435,7 +457,7 @@ def open(
     paths: Path | Iterable[Path],
     *,
     align: str | Mapping[Path, Any] | None = None,
-    offsets: Mapping[Path, str] | None = None,
+    offsets: Mapping[Path, str | timedelta] | None = None,
     utc: bool = True,
     strict: bool = False,
     threads: int | None = None,
@@ -445,21 +467,26 @@ def open(
 
     `align` is the name of an event that happened at the same time in the recordings of all paths, or a mapping from
     paths to the times at which they begin. `offsets` is a mapping from paths to what is added to their times (`"2s"`,
-    `"-1.5ms"`). Texts of times are in UTC, or with `utc=False` in local time. `threads` is how many threads decode
+    `"-1.5ms"`, or a `timedelta`). Texts of times are in UTC, or with `utc=False` in local time.
+    `threads` is how many threads decode
     [default: all cores].
 
     What cannot be opened beside something that can brings a `DamageWarning`; with `strict`, an `OpenError`. If nothing
     can be opened, it is an `OpenError`.
     """
     several = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
+    if not several:
+        raise OpenError("no path is given")
     event, begins = None, []
     if isinstance(align, str):
         event = align
+    elif isinstance(align, Mapping):
+        begins = [(os.fsdecode(path), _moment(time)) for path, time in align.items()]
     elif align is not None:
-        begins = [(os.fspath(path), _moment(time)) for path, time in align.items()]
+        raise TypeError(f"align is the name of an event or a mapping, not {type(align).__name__}")
     source, problems = _kymo.open(
-        [os.fspath(path) for path in several],
-        offsets=[(os.fspath(path), offset) for path, offset in (offsets or {}).items()],
+        [os.fsdecode(path) for path in several],
+        offsets=[(os.fsdecode(path), _offset(offset)) for path, offset in (offsets or {}).items()],
         begins=begins,
         align_event=event,
         utc=utc,
@@ -473,10 +500,17 @@ def open(
     return Recordings(source)
 
 
+def _offset(offset: Any) -> str:
+    """A duration as text."""
+    return f"{_micros(offset)}us" if isinstance(offset, timedelta) else offset
+
+
 def _moment(time: Any) -> str:
     """A time as text."""
     nanos = _nanos(time)
-    if isinstance(nanos, str):
+    if not isinstance(nanos, int):
+        if nanos is None:
+            raise TypeError("align maps paths to times, not None")
         return nanos
-    seconds, rest = divmod(int(nanos or 0), 1_000_000_000)
-    return f"{seconds}.{rest:09}"
+    seconds, rest = divmod(abs(nanos), 1_000_000_000)
+    return f"{'-' if nanos < 0 else ''}{seconds}.{rest:09}"

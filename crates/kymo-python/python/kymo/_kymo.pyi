@@ -1,7 +1,7 @@
 """The extension module."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypedDict
 
@@ -27,10 +27,10 @@ _Path = str | os.PathLike[str]
 def main(words: list[str]) -> int: ...
 def rrd_run(words: list[bytes]) -> tuple[bytes, str]: ...
 def open(
-    paths: list[_Path],
+    paths: Sequence[_Path],
     *,
-    offsets: list[tuple[_Path, str]],
-    begins: list[tuple[_Path, str]],
+    offsets: Sequence[tuple[_Path, str]],
+    begins: Sequence[tuple[_Path, str]],
     align_event: str | None,
     utc: bool,
     threads: int | None,
@@ -98,7 +98,7 @@ class Table:
     def _fields(self) -> list[tuple[str, str]]: ...
     def _numpy(self) -> list[tuple[str, str, Any, bytearray | None]]: ...
 
-class _Selection(TypedDict, total=False):
+class Selection(TypedDict, total=False):
     names: list[str]
     begin: int | str | None
     end: int | str | None
@@ -121,20 +121,20 @@ class Recordings:
     def _faults(self) -> list[dict[str, Any]]: ...
     def _events(
         self,
-        selection: _Selection,
+        selection: Selection,
         columns: list[str] | None,
         limit: int | None,
         threads: int | None,
         batch_rows: int | None,
     ) -> Table: ...
-    def _samples(self, selection: _Selection, limit: int | None, threads: int | None) -> Table: ...
+    def _samples(self, selection: Selection, limit: int | None, threads: int | None) -> Table: ...
     def _messages(
-        self, selection: _Selection, limit: int | None, threads: int | None, structure: bool, strict: bool
+        self, selection: Selection, limit: int | None, threads: int | None, structure: bool, strict: bool
     ) -> Messages: ...
-    def _summary(self, selection: _Selection, width: int) -> dict[str, Any]: ...
+    def _summary(self, selection: Selection, width: int) -> dict[str, Any]: ...
     def _svg(
-        self, selection: _Selection, per: str | None, width: int | None, height: int, title: str | None
+        self, selection: Selection, per: str | None, width: int | None, height: int, title: str | None
     ) -> str: ...
     def _analyse(
-        self, kind: str, selection: _Selection, options: dict[str, Any], threads: int | None
+        self, kind: str, selection: Selection, options: dict[str, Any], threads: int | None
     ) -> bytes: ...
