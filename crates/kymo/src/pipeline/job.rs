@@ -8,6 +8,7 @@ use kymo_model::{Chunk, Cursor, Event, EventBlock, Fault, FaultCode, Recording};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
+use super::any_sink::Worker;
 use super::entries::{Batch, Entries, Entry, NO_TIME};
 use super::source::SourceInfo;
 use super::{BlockWish, Predicate, Select, Window};
@@ -22,7 +23,7 @@ const BATCHES_AHEAD: usize = 2;
 const BLOCK_ROWS: usize = 1024;
 
 /// A chunk to work on.
-struct Job<'r> {
+pub(super) struct Job<'r> {
     /// When its events are needed, roughly.
     time: i64,
     source: usize,
@@ -172,7 +173,7 @@ impl<'r> Jobs<'r> {
     }
 
     /// Works until `stop` is set.
-    pub(super) fn work<P: Renderer>(&self, mut worker_state: WorkerState<'r, P>) {
+    pub(super) fn work(&self, worker: &mut dyn Worker<'r>) {
         // Should this thread panic, the others must not wait for it.
         let _stop = StopOnDrop(self);
         let mut state = self.lock();
@@ -180,7 +181,7 @@ impl<'r> Jobs<'r> {
             match state.queue.pop() {
                 Some(job) => {
                     drop(state);
-                    self.finish(job, &mut worker_state);
+                    self.finish(job, worker);
                     state = self.lock();
                 }
                 None => {
@@ -212,11 +213,7 @@ impl<'r> Jobs<'r> {
 
     /// The next batch of a source; `None` when there are no more. Works on other jobs
     /// while it is not ready.
-    pub(super) fn next_batch<P: Renderer>(
-        &self,
-        source: usize,
-        worker_state: &mut WorkerState<'r, P>,
-    ) -> Option<Batch> {
+    pub(super) fn next_batch(&self, source: usize, worker: &mut dyn Worker<'r>) -> Option<Batch> {
         let mut state = self.lock();
         loop {
             assert!(!state.stop, "a thread of the pipeline panicked");
@@ -243,7 +240,7 @@ impl<'r> Jobs<'r> {
             match state.queue.pop() {
                 Some(job) => {
                     drop(state);
-                    self.finish(job, worker_state);
+                    self.finish(job, worker);
                     state = self.lock();
                 }
                 None => {
@@ -279,9 +276,9 @@ impl<'r> Jobs<'r> {
 
     /// Does a job, puts its batch where it is looked for, and queues what follows unless
     /// enough is ready.
-    fn finish<P: Renderer>(&self, job: Job<'r>, worker_state: &mut WorkerState<'r, P>) {
+    fn finish(&self, job: Job<'r>, worker: &mut dyn Worker<'r>) {
         let (source, chunk) = (job.source, job.chunk);
-        let (batch, cursor) = self.do_job(job, worker_state);
+        let (batch, cursor) = worker.do_job(self, job);
         let time = batch.time();
         let mut state = self.lock();
         let source_queue = &mut state.source_queues[source];
@@ -302,7 +299,7 @@ impl<'r> Jobs<'r> {
         self.ready.notify_one();
     }
 
-    fn do_job<P: Renderer>(
+    pub(super) fn do_job<P: Renderer>(
         &self,
         job: Job<'r>,
         worker_state: &mut WorkerState<'r, P>,

@@ -6,18 +6,19 @@ use std::io;
 use std::sync::Arc;
 
 use kymo_model::batch::{MergedRows, SourceRun};
-use kymo_model::{EventBlock, Narrowed, Recording, RowPlace};
+use kymo_model::{Narrowed, Recording, RowPlace};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
+use super::any_sink::{AnySink, Worker};
 use super::entries::NO_TIME;
 use super::head::{Head, Key};
-use super::job::{Jobs, StopOnDrop, WorkerState};
+use super::job::{Jobs, StopOnDrop};
 use super::source::SourceInfo;
 use super::window::{MergeWindow, renew_keys};
 use super::{Options, Output, Select, Summary};
 use crate::AnyRecording;
-use crate::show::{Message, MessageKind, Renderer, Sink};
+use crate::show::{Message, MessageKind};
 
 /// Maximum number of runs of rows that are handed over at once.
 const MOST_RUNS: usize = 256;
@@ -37,12 +38,14 @@ pub(super) fn wanted_classes(recordings: &[AnyRecording], select: &dyn Select) -
 }
 
 /// Merges the batches of all sources.
-pub(super) struct Merger<'r, 'o, A> {
+pub(super) struct Merger<'r> {
     recordings: &'r [AnyRecording],
     select: &'r dyn Select,
     options: &'r Options,
-    sink: &'o mut A,
-    output: &'o mut dyn Output,
+    sink: &'r mut dyn AnySink<'r>,
+    /// Whether the sink takes rows, not text.
+    takes_rows: bool,
+    output: &'r mut dyn Output,
     summary: Summary,
     text: Line,
     warnings: Vec<u8>,
@@ -50,18 +53,19 @@ pub(super) struct Merger<'r, 'o, A> {
     runs: Vec<SourceRun>,
 }
 
-impl<'r, 'o, A: Sink> Merger<'r, 'o, A> {
+impl<'r> Merger<'r> {
     pub(super) fn new(
         recordings: &'r [AnyRecording],
         select: &'r dyn Select,
         options: &'r Options,
-        sink: &'o mut A,
-        output: &'o mut dyn Output,
+        sink: &'r mut dyn AnySink<'r>,
+        output: &'r mut dyn Output,
     ) -> Self {
         Self {
             recordings,
             select,
             options,
+            takes_rows: sink.takes_rows(),
             sink,
             output,
             summary: Summary::default(),
@@ -74,16 +78,14 @@ impl<'r, 'o, A: Sink> Merger<'r, 'o, A> {
     pub(super) fn run(mut self) -> io::Result<Summary> {
         let recordings = self.recordings;
         let wanted = wanted_classes(recordings, self.select);
+        let mut worker = self.sink.worker(self.select);
         let mut sources = Vec::new();
         for (recording, source) in recordings.iter().enumerate() {
-            let narrowed = match A::ROWS {
-                true => {
-                    let renderer = self.sink.renderer();
-                    source.narrow(&|class, field| {
-                        renderer.looks_at(recording, source, class, field)
-                            || self.select.looks_at(recording, class, field)
-                    })
-                }
+            let narrowed = match self.takes_rows {
+                true => source.narrow(&|class, field| {
+                    worker.looks_at(recording, source, class, field)
+                        || self.select.looks_at(recording, class, field)
+                }),
                 false => Narrowed::default(),
             };
             for stream in 0..source.streams().len() {
@@ -115,31 +117,21 @@ impl<'r, 'o, A: Sink> Merger<'r, 'o, A> {
             // However this ends, the threads must not wait for more.
             let _stop = StopOnDrop(&jobs);
             for _ in 1..threads {
-                let worker_state = self.worker_state();
+                let mut worker = self.sink.worker(self.select);
                 let jobs = &jobs;
                 let spawned = std::thread::Builder::new()
-                    .spawn_scoped(scope, move || jobs.work(worker_state));
+                    .spawn_scoped(scope, move || jobs.work(&mut *worker));
                 if spawned.is_err() {
                     // The system has no more threads: those that there are do the work.
                     break;
                 }
             }
-            self.merge(&jobs)
+            self.merge(&jobs, &mut *worker)
         });
         result.map(|()| self.summary)
     }
 
-    fn worker_state(&self) -> WorkerState<'r, A::Renderer> {
-        WorkerState {
-            renderer: self.sink.renderer(),
-            predicate: self.select.predicate(),
-            mark: self.select.mark(),
-            block: EventBlock::default(),
-        }
-    }
-
-    fn merge(&mut self, jobs: &Jobs<'r>) -> io::Result<()> {
-        let mut worker_state = self.worker_state();
+    fn merge(&mut self, jobs: &Jobs<'r>, worker: &mut dyn Worker<'r>) -> io::Result<()> {
         let by_stream = self.sink.is_by_stream();
         let ranks = match by_stream {
             true => (0..).take(jobs.sources().len()).collect(),
@@ -153,7 +145,7 @@ impl<'r, 'o, A: Sink> Merger<'r, 'o, A> {
             .begin(self.recordings, &mut |text| output.text(text))?;
         let mut going = self.options.limit != Some(0);
         for (source, (info, rank)) in jobs.sources().iter().zip(ranks).enumerate() {
-            let mut head = Head::new(info, rank, by_stream, A::ROWS);
+            let mut head = Head::new(info, rank, by_stream, self.takes_rows);
             if self.sink.wants_structure() {
                 head.wait(
                     MessageKind::StreamBegin,
@@ -174,13 +166,13 @@ impl<'r, 'o, A: Sink> Merger<'r, 'o, A> {
                     heap.push(Reverse(head.early_key(source, begin)))
                 }
                 _ => {
-                    going = going && self.refill(jobs, source, &mut head, &mut worker_state)?;
+                    going = going && self.refill(jobs, source, &mut head, worker)?;
                     heap.extend(head.key(source).map(Reverse));
                 }
             }
             heads.push(head);
         }
-        let takes_runs = A::ROWS && self.sink.takes_runs();
+        let takes_runs = self.takes_rows && self.sink.takes_runs();
         while going {
             if window.is_due() {
                 (going, heap) = self.hand_over_window(&mut window, &mut heads, heap)?;
@@ -195,7 +187,7 @@ impl<'r, 'o, A: Sink> Merger<'r, 'o, A> {
                 let source = key.source;
                 if heads[source].is_empty() {
                     going = self.hand_over_runs(&heads)
-                        && self.refill(jobs, source, &mut heads[source], &mut worker_state)?;
+                        && self.refill(jobs, source, &mut heads[source], worker)?;
                     let Some(next) = heads[source].key(source) else {
                         break;
                     };
@@ -222,7 +214,7 @@ impl<'r, 'o, A: Sink> Merger<'r, 'o, A> {
                         self.hand_over_runs(&heads) && self.hand_over(&mut heads[source], end)?
                     }
                 };
-                if A::ROWS && is_at_event {
+                if self.takes_rows && is_at_event {
                     window.run_taken(heads[source].next - first);
                 }
                 if self.runs.len() >= MOST_RUNS {
@@ -248,7 +240,7 @@ impl<'r, 'o, A: Sink> Merger<'r, 'o, A> {
         jobs: &Jobs<'r>,
         source: usize,
         head: &mut Head<'r>,
-        worker_state: &mut WorkerState<'r, A::Renderer>,
+        worker: &mut dyn Worker<'r>,
     ) -> io::Result<bool> {
         while head.is_empty() && !head.ended {
             if self.select.is_stopped() {
@@ -257,7 +249,7 @@ impl<'r, 'o, A: Sink> Merger<'r, 'o, A> {
             jobs.reuse(std::mem::take(&mut head.batch));
             head.next = 0;
             let structure = self.sink.wants_structure();
-            let Some(batch) = jobs.next_batch(source, worker_state) else {
+            let Some(batch) = jobs.next_batch(source, worker) else {
                 head.ended = true;
                 if structure {
                     let end = jobs.sources()[source].chunk_count();
@@ -299,7 +291,7 @@ impl<'r, 'o, A: Sink> Merger<'r, 'o, A> {
             }
             return Ok(true);
         }
-        if A::ROWS {
+        if self.takes_rows {
             let count = self.run_length(head, end);
             return self.hand_over_rows(head, count);
         }

@@ -9,6 +9,7 @@
 //! Events of the same time come in the order of babeltrace2's muxer: by the UUID of their
 //! trace, its name, stream class, stream, kind of message, event class.
 
+mod any_sink;
 mod entries;
 mod head;
 mod job;
