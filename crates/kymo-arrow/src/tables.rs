@@ -134,20 +134,16 @@ fn class_schema_with(recording: &AnyRecording, class: usize, binary_texts: bool)
 
 /// Texts by their positions in `names`, of which those are kept that are used: there may be many more than rows.
 pub(crate) fn texts(keys: Vec<Option<u32>>, names: &[String]) -> Result<ArrayRef, Error> {
-    let mut used: HashMap<u32, u32> = HashMap::new();
+    // Of each name, its position among those that are kept, plus one.
+    let mut places = vec![0; names.len()];
     let mut kept = Vec::new();
-    // Rows that are one after the other mostly have the same text.
-    let mut before = None;
-    let mut keep = |key: u32| match before {
-        Some((known, position)) if known == key => position,
-        _ => {
-            let position = *used.entry(key).or_insert_with(|| {
-                kept.push(&names[key as usize]);
-                kept.len() as u32 - 1
-            });
-            before = Some((key, position));
-            position
+    let mut keep = |key: u32| {
+        let place = &mut places[key as usize];
+        if *place == 0 {
+            kept.push(&names[key as usize]);
+            *place = kept.len() as u32;
         }
+        *place - 1
     };
     let keys: UInt32Array = keys.into_iter().map(|key| key.map(&mut keep)).collect();
     let names: StringArray = kept.into_iter().map(Some).collect();
@@ -253,17 +249,19 @@ impl<'t, 'f> Maker<'t, 'f> {
         let source = &self.timeline.recordings()[recording];
         let is_sample = source.entry_kind(batch.id(0).stream as usize) == EntryKind::Sample;
         let mut keys = Vec::with_capacity(batch.len());
-        for row in 0..batch.len() {
-            let entries = tracks.of(&batch, row);
-            if is_sample {
-                let time = batch.head(row).time.map(Timestamp::as_nanos);
-                for entry in entries {
-                    if let &TrackEntry::Value(track, value) = entry {
-                        self.samples.push(time, (recording, track), value);
+        for (rows, id) in batch.runs() {
+            for row in rows {
+                let entries = tracks.of_row(&batch, row, id);
+                if is_sample {
+                    let time = batch.head(row).time.map(Timestamp::as_nanos);
+                    for entry in entries {
+                        if let &TrackEntry::Value(track, value) = entry {
+                            self.samples.push(time, (recording, track), value);
+                        }
                     }
+                } else {
+                    keys.push(entries.first().map(|entry| entry.track()));
                 }
-            } else {
-                keys.push(entries.first().map(|entry| entry.track()));
             }
         }
         let known = tracks.tracks(recording);

@@ -109,6 +109,17 @@ impl<T> Targets<T> {
         fields.filter(|&field| self.has(field)).collect()
     }
 
+    /// The only target of a field, if it is for all elements and they are not counted.
+    #[inline]
+    pub(crate) fn only(&self, field: FieldId) -> Option<&T> {
+        let entry = *self.table.get(field.index())? as usize;
+        let action = self.actions.get(entry.checked_sub(1)?)?;
+        match &action.targets[..] {
+            [(elements, target)] if elements.is_empty() && action.counts.is_none() => Some(target),
+            _ => None,
+        }
+    }
+
     /// A field comes: it is counted.
     #[inline(always)]
     pub(crate) fn count(&mut self, field: FieldId) {

@@ -1,5 +1,6 @@
 //! How values leave a decoder.
 
+use crate::batch::Number;
 use crate::{FieldId, Wide};
 
 /// Gets every value of what is decoded, in the order it was recorded.
@@ -74,6 +75,13 @@ pub trait Visitor {
     /// An array of `length` elements begins.
     #[inline(always)]
     fn begin_array(&mut self, _field: FieldId, _length: u64) {}
+
+    /// Elements of an array that are numbers one behind the other in some bytes: unless a visitor has its own way, one
+    /// after the other.
+    #[inline(always)]
+    fn numbers(&mut self, field: FieldId, bytes: &[u8], number: Number) {
+        number.visit(field, bytes, self);
+    }
 
     /// An array ends.
     #[inline(always)]
@@ -152,6 +160,7 @@ impl<A: Visitor, B: Visitor> Visitor for Both<'_, A, B> {
         begin_struct(field: FieldId);
         end_struct(field: FieldId);
         begin_array(field: FieldId, length: u64);
+        numbers(field: FieldId, bytes: &[u8], number: Number);
         end_array(field: FieldId);
         begin_optional(field: FieldId, present: bool, selector: u64);
         end_optional(field: FieldId);

@@ -9,6 +9,7 @@ use kymo_machine::ByteOrder;
 use kymo_model::{Fault, FaultCode, FieldId, Visitor};
 use kymo_time::Ticks;
 
+use super::end::number;
 use super::op::{BytesOp, Count, Op, Program};
 use crate::class::Role;
 
@@ -343,55 +344,29 @@ impl<'r> Run<'r> {
     /// other, and all there; `false`, with nothing done, where they are not.
     #[inline]
     fn number_elements<V: Visitor>(&mut self, element: &[Op], count: u64, v: &mut V) -> bool {
-        macro_rules! all {
-            ($op:expr, $type:ty, $from:ident, |$visitor:ident, $field:ident, $value:ident| $report:expr) => {{
-                const N: usize = size_of::<$type>();
-                if $op.mask as usize >= 8 * N {
-                    return false;
-                }
-                let begin = (self.aligned_bytes($op) / 8) as usize;
-                let size = usize::try_from(count)
-                    .ok()
-                    .and_then(|count| count.checked_mul(N));
-                let Some(bytes) = size
-                    .and_then(|size| begin.checked_add(size))
-                    .and_then(|end| self.bytes.get(begin..end))
-                else {
-                    return false;
-                };
-                let $field = $op.field;
-                for bytes in bytes.as_chunks::<N>().0 {
-                    let $value = <$type>::$from(*bytes);
-                    let $visitor = &mut *v;
-                    $report;
-                }
-                self.pos = (begin + bytes.len()) as u64 * 8;
-            }};
-        }
         if V::POSITIONS || count == 0 {
             return count == 0;
         }
-        match element {
-            [Op::U8(op)] => all!(op, u8, from_le_bytes, |v, f, x| v.uint(f, x.into())),
-            [Op::U16Le(op)] => all!(op, u16, from_le_bytes, |v, f, x| v.uint(f, x.into())),
-            [Op::U16Be(op)] => all!(op, u16, from_be_bytes, |v, f, x| v.uint(f, x.into())),
-            [Op::U32Le(op)] => all!(op, u32, from_le_bytes, |v, f, x| v.uint(f, x.into())),
-            [Op::U32Be(op)] => all!(op, u32, from_be_bytes, |v, f, x| v.uint(f, x.into())),
-            [Op::U64Le(op)] => all!(op, u64, from_le_bytes, |v, f, x| v.uint(f, x)),
-            [Op::U64Be(op)] => all!(op, u64, from_be_bytes, |v, f, x| v.uint(f, x)),
-            [Op::S8(op)] => all!(op, i8, from_le_bytes, |v, f, x| v.sint(f, x.into())),
-            [Op::S16Le(op)] => all!(op, i16, from_le_bytes, |v, f, x| v.sint(f, x.into())),
-            [Op::S16Be(op)] => all!(op, i16, from_be_bytes, |v, f, x| v.sint(f, x.into())),
-            [Op::S32Le(op)] => all!(op, i32, from_le_bytes, |v, f, x| v.sint(f, x.into())),
-            [Op::S32Be(op)] => all!(op, i32, from_be_bytes, |v, f, x| v.sint(f, x.into())),
-            [Op::S64Le(op)] => all!(op, i64, from_le_bytes, |v, f, x| v.sint(f, x)),
-            [Op::S64Be(op)] => all!(op, i64, from_be_bytes, |v, f, x| v.sint(f, x)),
-            [Op::F32Le(op)] => all!(op, f32, from_le_bytes, |v, f, x| v.float(f, x.into())),
-            [Op::F32Be(op)] => all!(op, f32, from_be_bytes, |v, f, x| v.float(f, x.into())),
-            [Op::F64Le(op)] => all!(op, f64, from_le_bytes, |v, f, x| v.float(f, x)),
-            [Op::F64Be(op)] => all!(op, f64, from_be_bytes, |v, f, x| v.float(f, x)),
-            _ => return false,
-        }
+        let [op] = element else {
+            return false;
+        };
+        let Some((op, number)) =
+            number(op).filter(|(op, number)| op.mask < 8 * number.size() as u32)
+        else {
+            return false;
+        };
+        let begin = (self.aligned_bytes(op) / 8) as usize;
+        let size = usize::try_from(count)
+            .ok()
+            .and_then(|count| count.checked_mul(number.size()));
+        let Some(bytes) = size
+            .and_then(|size| begin.checked_add(size))
+            .and_then(|end| self.bytes.get(begin..end))
+        else {
+            return false;
+        };
+        v.numbers(op.field, bytes, number);
+        self.pos = (begin + bytes.len()) as u64 * 8;
         true
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::bitmap::Bitmap;
-use super::column::{Column, ColumnData, DataType};
+use super::column::{Column, ColumnData, Strings};
 use super::{Batch, RowId};
 
 /// Rows of a chunk in the order of their numbers, as columns of the same length.
@@ -39,7 +39,7 @@ pub struct SourceRun {
 }
 
 impl SourceRun {
-    fn range(self) -> Range<usize> {
+    pub(super) fn range(self) -> Range<usize> {
         self.first..self.first + self.rows
     }
 }
@@ -225,12 +225,28 @@ impl Batch {
                 column.extend_ticks(ticks, run.rows);
             }),
         }
-        let mut of_column = Vec::with_capacity(sources.len());
-        for (position, column) in self.columns.iter_mut().enumerate() {
-            of_column.clear();
-            of_column.extend(sources.iter().map(|source| source.columns.get(position)));
-            column.append_rows(&of_column, rows);
-        }
+        let columns: Vec<_> = sources.iter().map(|source| source.columns).collect();
+        append_each(&mut self.columns, &columns, rows);
+    }
+
+    /// Appends rows of columns of the same schema: of each source, its columns.
+    ///
+    /// # Panics
+    ///
+    /// As [`append_merged`](Self::append_merged) does.
+    pub fn append_merged_columns(&mut self, sources: &[&[Column]], merged: MergedRows<'_>) {
+        let rows = Rows::Merged(merged, OnceCell::new());
+        append_each(&mut self.columns, sources, &rows);
+    }
+}
+
+/// Appends rows of each column of some sources. A source without these rows may have no columns.
+fn append_each(to: &mut [Column], sources: &[&[Column]], rows: &Rows<'_>) {
+    let mut of_column = Vec::with_capacity(sources.len());
+    for (position, column) in to.iter_mut().enumerate() {
+        of_column.clear();
+        of_column.extend(sources.iter().map(|source| source.get(position)));
+        column.append_rows(&of_column, rows);
     }
 }
 
@@ -245,25 +261,38 @@ impl SourceRows<'_> {
 }
 
 impl Column {
-    /// A column of the same type, without rows, but with room for as many numbers.
+    /// A column of the same type, without rows, but with room for as many.
     pub fn empty_like(&self) -> Self {
         fn like<T>(values: &[T]) -> Vec<T> {
             Vec::with_capacity(values.len() + SHORT)
         }
+        fn offsets_like(offsets: &[i32]) -> Vec<i32> {
+            let mut like = like(offsets);
+            like.push(0);
+            like
+        }
+        let strings_like = |strings: &Strings| Strings {
+            offsets: offsets_like(&strings.offsets),
+            bytes: Vec::with_capacity(strings.bytes.len().min(MOST_ROOM)),
+        };
         let data = match &self.data {
-            ColumnData::FixedBinary { size, .. } => Self::new(&DataType::FixedBinary(*size)).data,
-            ColumnData::Dictionary { texts, .. } => {
-                Self::new(&DataType::Dictionary(Arc::clone(texts))).data
-            }
-            ColumnData::List { items, .. } => ColumnData::List {
-                offsets: vec![0],
+            &ColumnData::FixedBinary { size, .. } => ColumnData::FixedBinary {
+                size,
+                bytes: Vec::new(),
+            },
+            ColumnData::Dictionary { keys, texts } => ColumnData::Dictionary {
+                keys: like(keys),
+                texts: Arc::clone(texts),
+            },
+            ColumnData::List { offsets, items } => ColumnData::List {
+                offsets: offsets_like(offsets),
                 items: Box::new(items.empty_like()),
             },
             ColumnData::Struct { members, .. } => ColumnData::Struct {
                 len: 0,
                 members: members.iter().map(Self::empty_like).collect(),
             },
-            ColumnData::Bool(_) => Self::new(&DataType::Bool).data,
+            ColumnData::Bool(_) => ColumnData::Bool(Bitmap::default()),
             ColumnData::Uint8(values) => ColumnData::Uint8(like(values)),
             ColumnData::Uint16(values) => ColumnData::Uint16(like(values)),
             ColumnData::Uint32(values) => ColumnData::Uint32(like(values)),
@@ -274,8 +303,8 @@ impl Column {
             ColumnData::Int64(values) => ColumnData::Int64(like(values)),
             ColumnData::Float32(values) => ColumnData::Float32(like(values)),
             ColumnData::Float64(values) => ColumnData::Float64(like(values)),
-            ColumnData::Text(_) => Self::new(&DataType::Text).data,
-            ColumnData::Binary(_) => Self::new(&DataType::Binary).data,
+            ColumnData::Text(strings) => ColumnData::Text(strings_like(strings)),
+            ColumnData::Binary(strings) => ColumnData::Binary(strings_like(strings)),
         };
         Self {
             data,
@@ -289,49 +318,12 @@ impl Column {
     ///
     /// If it has not all of these rows.
     pub fn append(&mut self, other: &Self, rows: Range<usize>) {
-        if self.validity.is_some() || other.validity.is_some() {
-            let len = self.len();
-            let validity = self
-                .validity
-                .get_or_insert_with(|| Bitmap::repeat(true, len));
-            match &other.validity {
-                Some(theirs) => validity.append(theirs, rows.clone()),
-                None => rows.clone().for_each(|_| validity.push(true)),
-            }
-        }
-        macro_rules! same {
-            ($($kind:ident)*) => {
-                match (&mut self.data, &other.data) {
-                    $((ColumnData::$kind(to), ColumnData::$kind(from)) => to.extend_from_slice(&from[rows]),)*
-                    (ColumnData::Bool(to), ColumnData::Bool(from)) => to.append(from, rows),
-                    (ColumnData::Text(to), ColumnData::Text(from))
-                    | (ColumnData::Binary(to), ColumnData::Binary(from)) => {
-                        let bytes = from.offsets[rows.start] as usize..from.offsets[rows.end] as usize;
-                        to.bytes.extend_from_slice(&from.bytes[bytes]);
-                        append_offsets(&mut to.offsets, &from.offsets[rows.start..=rows.end]);
-                    }
-                    (ColumnData::FixedBinary { bytes: to, .. }, ColumnData::FixedBinary { size, bytes }) => {
-                        to.extend_from_slice(&bytes[rows.start * size..rows.end * size]);
-                    }
-                    (ColumnData::Dictionary { keys: to, .. }, ColumnData::Dictionary { keys, .. }) => {
-                        to.extend_from_slice(&keys[rows]);
-                    }
-                    (ColumnData::List { offsets: to, items: to_items }, ColumnData::List { offsets, items }) => {
-                        let range = offsets[rows.start] as usize..offsets[rows.end] as usize;
-                        to_items.append(items, range);
-                        append_offsets(to, &offsets[rows.start..=rows.end]);
-                    }
-                    (ColumnData::Struct { len, members: to }, ColumnData::Struct { members, .. }) => {
-                        *len += rows.len();
-                        for (to, from) in to.iter_mut().zip(members) {
-                            to.append(from, rows.clone());
-                        }
-                    }
-                    _ => unreachable!("columns of one schema have the same types"),
-                }
-            };
-        }
-        same!(Uint8 Uint16 Uint32 Uint64 Int8 Int16 Int32 Int64 Float32 Float64);
+        let run = SourceRun {
+            source: 0,
+            first: rows.start,
+            rows: rows.len(),
+        };
+        self.append_rows(&[Some(other)], &Rows::Runs(&[run]));
     }
 
     /// Appends times, of which `no_time` is null.
@@ -369,44 +361,109 @@ impl Column {
             sources.iter().copied().all(is_whole)
                 || rows.sources().all(|source| is_whole(sources[source]))
         };
-        if self.validity.is_none() && are_whole() {
-            macro_rules! numbers {
-                ($($kind:ident)*) => {
-                    match &mut self.data {
-                        $(ColumnData::$kind(to) => {
-                            let of_sources: Vec<&[_]> = sources
-                                .iter()
-                                .map(|source| match source {
-                                    Some(Self { data: ColumnData::$kind(from), .. }) => &from[..],
-                                    Some(_) => unreachable!("columns of one schema have the same types"),
-                                    None => &[],
-                                })
-                                .collect();
-                            return rows.put(to, &of_sources);
-                        })*
-                        _ => {}
+        if self.validity.is_some() || !are_whole() {
+            let len = self.len();
+            let validity = self
+                .validity
+                .get_or_insert_with(|| Bitmap::repeat(true, len));
+            for (run, from) in runs_of(sources, rows) {
+                match &from.validity {
+                    Some(theirs) => validity.append(theirs, run.range()),
+                    None => (0..run.rows).for_each(|_| validity.push(true)),
+                }
+            }
+        }
+        macro_rules! each {
+            ($pattern:pat => $values:expr) => {
+                sources
+                    .iter()
+                    .map(|source| match source {
+                        Some(Self { data: $pattern, .. }) => Some($values),
+                        Some(_) => unreachable!("columns of one schema have the same types"),
+                        None => None,
+                    })
+                    .collect::<Vec<_>>()
+            };
+        }
+        macro_rules! append {
+            ($($kind:ident)*) => {
+                match &mut self.data {
+                    $(ColumnData::$kind(to) => {
+                        let from = each!(ColumnData::$kind(values) => &values[..]);
+                        let from: Vec<_> = from.into_iter().map(Option::unwrap_or_default).collect();
+                        rows.put(to, &from);
+                    })*
+                    ColumnData::Dictionary { keys: to, .. } => {
+                        let from = each!(ColumnData::Dictionary { keys, .. } => &keys[..]);
+                        let from: Vec<_> = from.into_iter().map(Option::unwrap_or_default).collect();
+                        rows.put(to, &from);
                     }
-                };
-            }
-            numbers!(Uint8 Uint16 Uint32 Uint64 Int8 Int16 Int32 Int64 Float32 Float64);
+                    ColumnData::Text(to) | ColumnData::Binary(to) => {
+                        let from = each!(ColumnData::Text(from) | ColumnData::Binary(from) => from);
+                        for (run, from) in runs_of(&from, rows) {
+                            let bytes = append_offsets(&mut to.offsets, &from.offsets, *run);
+                            to.bytes.extend_from_slice(&from.bytes[bytes]);
+                        }
+                    }
+                    ColumnData::List { offsets: to, items: to_items } => {
+                        let from = each!(ColumnData::List { offsets, .. } => &offsets[..]);
+                        let runs = runs_of(&from, rows).map(|(run, offsets)| {
+                            let range = append_offsets(to, offsets, *run);
+                            SourceRun { first: range.start, rows: range.len(), ..*run }
+                        });
+                        let runs: Vec<_> = runs.collect();
+                        let from = each!(ColumnData::List { items, .. } => &**items);
+                        to_items.append_rows(&from, &Rows::Runs(&runs));
+                    }
+                    ColumnData::Struct { len, members: to } => {
+                        *len += rows.len();
+                        let from = each!(ColumnData::Struct { members, .. } => &members[..]);
+                        let from: Vec<_> = from.into_iter().map(Option::unwrap_or_default).collect();
+                        append_each(to, &from, rows);
+                    }
+                    ColumnData::Bool(to) => {
+                        let from = each!(ColumnData::Bool(bits) => bits);
+                        for (run, from) in runs_of(&from, rows) {
+                            to.append(from, run.range());
+                        }
+                    }
+                    ColumnData::FixedBinary { size, bytes: to } => {
+                        let from = each!(ColumnData::FixedBinary { bytes, .. } => &bytes[..]);
+                        for (run, from) in runs_of(&from, rows) {
+                            to.extend_from_slice(&from[run.first * *size..run.range().end * *size]);
+                        }
+                    }
+                }
+            };
         }
-        for run in rows.runs() {
-            if let Some(from) = sources[run.source] {
-                self.append(from, run.range());
-            }
-        }
+        append!(Uint8 Uint16 Uint32 Uint64 Int8 Int16 Int32 Int64 Float32 Float64);
     }
+}
+
+/// The runs of some rows, and what there is of their sources.
+fn runs_of<'r, T: Copy>(
+    sources: &[Option<T>],
+    rows: &'r Rows<'_>,
+) -> impl Iterator<Item = (&'r SourceRun, T)> {
+    let each = rows.runs().iter();
+    each.filter_map(|run| Some((run, sources[run.source]?)))
 }
 
 /// Maximum number of values of a part that is copied as a block of fixed size, without a call; any excess is
 /// overwritten by the next one, or taken off again.
 pub(super) const SHORT: usize = 8;
 
+/// Maximum room for the bytes of texts in an empty column: a single text may have very many.
+const MOST_ROOM: usize = 1 << 16;
+
 /// The same of very short parts, where streams alternate.
 const VERY_SHORT: usize = 2;
 
 /// Appends runs of the values of sources, which have `all` values in total.
 fn put<T: Copy + Default>(to: &mut Vec<T>, all: usize, sources: &[&[T]], runs: &[SourceRun]) {
+    if let [run] = runs {
+        return to.extend_from_slice(&sources[run.source][run.range()]);
+    }
     let mut at = to.len();
     to.resize(at + all + SHORT, T::default());
     for run in runs {
@@ -455,11 +512,13 @@ fn copy_block<T: Copy, const N: usize>(from: &[T], to: &mut [T]) -> bool {
     }
 }
 
-/// Appends where values end that were appended from elsewhere: `from` begins with the end of the one
-/// before them.
-fn append_offsets(to: &mut Vec<i32>, from: &[i32]) {
-    let (Some(&last), Some((&first, ends))) = (to.last(), from.split_first()) else {
-        return;
+/// Appends where the values of a run end, which come from elsewhere, and returns where all of them are there.
+#[inline]
+fn append_offsets(to: &mut Vec<i32>, from: &[i32], run: SourceRun) -> Range<usize> {
+    let from = &from[run.first..=run.first + run.rows];
+    let (Some(&first), Some(&end), Some(&last)) = (from.first(), from.last(), to.last()) else {
+        unreachable!("offsets begin with 0");
     };
-    to.extend(ends.iter().map(|end| end - first + last));
+    to.extend(from[1..].iter().map(|end| end - first + last));
+    first as usize..end as usize
 }

@@ -401,6 +401,14 @@ impl Columns {
         Some((column, &mut table.replaced))
     }
 
+    /// The items that all values of an array's element go to; `None` if it is not as simple as that.
+    #[inline]
+    pub(super) fn items(&mut self, field: FieldId) -> Option<&mut Column> {
+        let target = self.targets.only(field)?;
+        let is_simple = !target.is_column && target.labels.is_none() && target.part.is_none();
+        is_simple.then(|| go(&mut self.table.columns, &target.path))
+    }
+
     /// Lets a value go to the columns that its field has by `push`, and to texts by `write`.
     #[inline(always)]
     pub(super) fn at(

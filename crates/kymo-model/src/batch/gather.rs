@@ -3,6 +3,7 @@
 use super::bitmap::Bitmap;
 use super::build::{Columns, Table};
 use super::column::{Column, ColumnData};
+use crate::{FieldId, Visitor};
 
 /// How a number lies in the bytes of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,6 +68,41 @@ enum Kind {
 }
 
 impl Number {
+    /// Its bytes.
+    #[inline]
+    pub const fn size(self) -> usize {
+        match self {
+            Self::U8 | Self::S8 => 1,
+            Self::U16Le | Self::U16Be | Self::S16Le | Self::S16Be => 2,
+            Self::U32Le | Self::U32Be | Self::S32Le | Self::S32Be | Self::F32Le | Self::F32Be => 4,
+            Self::U64Le | Self::U64Be | Self::S64Le | Self::S64Be | Self::F64Le | Self::F64Be => 8,
+        }
+    }
+
+    /// Gives a visitor the numbers that lie one behind the other, one by one.
+    #[inline]
+    pub fn visit<V: Visitor + ?Sized>(self, field: FieldId, bytes: &[u8], visitor: &mut V) {
+        macro_rules! visit {
+            ($($kind:ident $type:ident $from:ident $call:ident,)*) => {
+                match self {
+                    $(Self::$kind => for bytes in bytes.as_chunks().0 {
+                        visitor.$call(field, $type::$from(*bytes).into());
+                    })*
+                }
+            };
+        }
+        visit! {
+            U8 u8 from_le_bytes uint, U16Le u16 from_le_bytes uint, U16Be u16 from_be_bytes uint,
+            U32Le u32 from_le_bytes uint, U32Be u32 from_be_bytes uint,
+            U64Le u64 from_le_bytes uint, U64Be u64 from_be_bytes uint,
+            S8 i8 from_le_bytes sint, S16Le i16 from_le_bytes sint, S16Be i16 from_be_bytes sint,
+            S32Le i32 from_le_bytes sint, S32Be i32 from_be_bytes sint,
+            S64Le i64 from_le_bytes sint, S64Be i64 from_be_bytes sint,
+            F32Le f32 from_le_bytes float, F32Be f32 from_be_bytes float,
+            F64Le f64 from_le_bytes float, F64Be f64 from_be_bytes float,
+        }
+    }
+
     fn kind(self) -> Kind {
         match self {
             Self::U8
@@ -208,6 +244,20 @@ impl Column {
             for &base in bases {
                 let bytes = bytes.get(base.wrapping_add(offset)..);
                 self.push_number(bytes.unwrap_or_default(), number);
+            }
+        }
+    }
+
+    /// Appends the numbers that lie one behind the other in some bytes.
+    pub(super) fn extend_from_bytes(&mut self, bytes: &[u8], number: Number) {
+        let (mut values, size) = ([0; 32], number.size());
+        for bytes in bytes.chunks(values.len() * size) {
+            let values = &mut values[..bytes.len() / size];
+            let each = values.iter_mut().zip(bytes.chunks_exact(size));
+            each_number!(number, read => each.for_each(|(value, bytes)| *value = read(bytes).unwrap_or(0)));
+            if !self.extend_numbers(values, number.kind()) {
+                let each = bytes.chunks_exact(size);
+                each.for_each(|bytes| self.push_number(bytes, number));
             }
         }
     }
@@ -354,6 +404,12 @@ mod tests {
                 assert_eq!(gathered.len(), pushed.len());
                 assert_eq!(gathered.null_count(), pushed.null_count());
                 assert_eq!(format!("{gathered:?}"), format!("{pushed:?}"), "{number:?}");
+                let size = number.size();
+                let (mut extended, mut pushed) = (Column::new(data_type), Column::new(data_type));
+                let all = bases.len() / size;
+                extended.extend_from_bytes(&bytes[3..3 + all * size], number);
+                (0..all).for_each(|at| push(&mut pushed, number, at * size));
+                assert_eq!(format!("{extended:?}"), format!("{pushed:?}"), "{number:?}");
             }
         }
         // Events that end before the number.

@@ -257,37 +257,25 @@ impl Batch {
         }
     }
 
-    /// The same for rows of one chunk, of which `first` gives the recording, stream and chunk: their numbers, which
-    /// ascend, classes, times in nanoseconds, and ticks where they have any. `no_time` stands for no time.
+    /// The same for rows of one class: what identifies them, their times in nanoseconds, and ticks where they have any.
+    /// `no_time` stands for no time.
     ///
     /// # Panics
     ///
     /// If there are not as many of each.
     pub fn push_heads(
         &mut self,
-        first: RowId,
-        numbers: &[u64],
-        classes: &[u32],
+        class: u32,
+        ids: impl ExactSizeIterator<Item = RowId>,
         (times, no_time): (&[i64], i64),
         ticks: Option<&[u64]>,
     ) {
-        let rows = classes.len();
-        assert!(
-            numbers.len() == rows && times.len() == rows && ticks.is_none_or(|it| it.len() == rows)
-        );
-        let id = |number: u64| RowId { number, ..first };
-        match (numbers.first(), numbers.last()) {
-            (Some(&begin), Some(&last)) if last.wrapping_sub(begin) == rows as u64 - 1 => {
-                self.ids.push(self.len(), id(begin));
-                self.classes.extend_from_slice(classes);
-            }
-            _ => {
-                for (&number, &class) in numbers.iter().zip(classes) {
-                    self.ids.push(self.len(), id(number));
-                    self.classes.push(class);
-                }
-            }
-        }
+        let (begin, rows) = (self.len(), ids.len());
+        assert!(times.len() == rows && ticks.is_none_or(|ticks| ticks.len() == rows));
+        (begin..)
+            .zip(ids)
+            .for_each(|(row, id)| self.ids.push(row, id));
+        self.classes.resize(begin + rows, class);
         self.times.extend_times(times, no_time);
         self.ticks.extend_ticks(ticks, rows);
     }

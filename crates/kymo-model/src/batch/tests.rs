@@ -375,12 +375,12 @@ proptest::proptest! {
     #[test]
     fn heads_are_kept_however_they_come(
         runs in proptest::collection::vec(
-            (0u64..2, proptest::collection::vec((0u64..9, 0i64..3, 0u32..3), 0..5), proptest::bool::ANY),
+            (0u64..2, proptest::collection::vec((0u64..9, 0i64..3), 0..5), 0u32..3, proptest::bool::ANY),
             0..5,
         ),
     ) {
         let (mut one_by_one, mut in_runs) = (Batch::new(Arc::default()), Batch::new(Arc::default()));
-        for (chunk, rows, has_ticks) in runs {
+        for (chunk, rows, class, has_ticks) in runs {
             // Most numbers follow one another.
             let mut last = 0;
             let numbers = rows.iter().map(|row| {
@@ -389,18 +389,18 @@ proptest::proptest! {
             });
             let numbers: Vec<u64> = numbers.collect();
             let times: Vec<i64> = rows.iter().map(|row| row.1).collect();
-            let classes: Vec<u32> = rows.iter().map(|row| row.2).collect();
             let first = RowId { recording: 1, stream: 2, chunk, number: 77 };
             for (row, &number) in numbers.iter().enumerate() {
                 one_by_one.push_head(RowHead {
                     id: RowId { number, ..first },
-                    class: classes[row],
+                    class,
                     time: (times[row] != 0).then_some(Timestamp::from_nanos(times[row])),
                     ticks: has_ticks.then_some(number),
                 });
             }
             let ticks = has_ticks.then_some(&numbers[..]);
-            in_runs.push_heads(first, &numbers, &classes, (&times, 0), ticks);
+            let ids = numbers.iter().map(|&number| RowId { number, ..first });
+            in_runs.push_heads(class, ids, (&times, 0), ticks);
             for (row, &number) in numbers.iter().rev().enumerate() {
                 let head = in_runs.head(in_runs.len() - 1 - row);
                 proptest::prop_assert_eq!(head.id, RowId { number, ..first });
@@ -507,14 +507,46 @@ fn what_is_nested_deeply_is_one_json_text() {
     assert_eq!(columns.replaced(), 1);
 }
 
+/// The value of a row with all that is in it.
+fn deep_value(column: &Column, row: usize) -> String {
+    match &column.data {
+        _ if !column.is_valid(row) => "null".to_owned(),
+        ColumnData::Struct { members, .. } => {
+            let members = members.iter().map(|member| deep_value(member, row));
+            members.collect::<Vec<_>>().join(",")
+        }
+        ColumnData::List { offsets, items } => {
+            let items_of_row = offsets[row] as usize..offsets[row + 1] as usize;
+            format!(
+                "{:?}",
+                items_of_row
+                    .map(|item| deep_value(items, item))
+                    .collect::<Vec<_>>()
+            )
+        }
+        _ => format!("{:?}", column.value(row)),
+    }
+}
+
 #[test]
 fn runs_of_sources_are_the_rows_one_by_one() {
-    let schema: Arc<[ColumnType]> = [("a", DataType::Uint16), ("b", DataType::Text)]
-        .map(|(name, data_type)| ColumnType {
-            name: name.into(),
-            data_type,
-        })
-        .into();
+    let column = |(name, data_type): (&str, DataType)| ColumnType {
+        name: name.into(),
+        data_type,
+    };
+    let list = DataType::List(Arc::new(column(("item", DataType::Text))));
+    let members = [("m", DataType::Int64), ("n", list)].map(column);
+    let texts = ["x", "y"].map(Arc::from);
+    let schema: Arc<[ColumnType]> = [
+        ("a", DataType::Uint16),
+        ("b", DataType::Text),
+        ("c", DataType::Struct(members.into())),
+        ("d", DataType::Dictionary(texts.into())),
+        ("e", DataType::Bool),
+        ("f", DataType::FixedBinary(3)),
+    ]
+    .map(column)
+    .into();
     // Of two sources, the first one with all values, the other one without some, and without a clock.
     let columns = [0u64, 1].map(|source| {
         let mut columns: Vec<_> = schema
@@ -527,6 +559,23 @@ fn runs_of_sources_are_the_rows_one_by_one() {
                 true => columns[1].push_null(),
                 false => drop(columns[1].push_text(format!("{source} {row}").as_bytes())),
             }
+            if let ColumnData::Struct { members, .. } = &mut columns[2].data {
+                members[0].push_sint(row as i64);
+                if let ColumnData::List { items, .. } = &mut members[1].data {
+                    (0..(row + source) % 4).for_each(|item| match item {
+                        2 => items.push_null(),
+                        _ => drop(items.push_text(format!("{source} {row} {item}").as_bytes())),
+                    });
+                }
+                members[1].end_compound();
+            }
+            match row == 7 {
+                true => columns[2].push_null(),
+                false => columns[2].end_compound(),
+            }
+            columns[3].push_key((row % 2) as u32);
+            columns[4].push_bool(row % 3 == source);
+            columns[5].push_bytes(format!("{source}x{row}").as_bytes());
         }
         columns
     });
@@ -623,6 +672,17 @@ fn runs_of_sources_are_the_rows_one_by_one() {
         assert_eq!(merged.replaced(), one_by_one.replaced());
         let columns = |batch: &Batch| format!("{:?}", batch.columns());
         assert_eq!(columns(&merged), columns(&one_by_one));
+        // Values are those of the rows that the order names.
+        let rows = MergedRows { parts, order };
+        let rows = rows
+            .runs()
+            .into_iter()
+            .flat_map(|run| run.range().map(move |row| (run.source, row)));
+        for (row, (source, from)) in rows.enumerate() {
+            for (to, column) in merged.columns().iter().zip(sources[source].columns) {
+                assert_eq!(deep_value(to, row), deep_value(column, from));
+            }
+        }
         let mut next = 0;
         for (rows, id) in merged.runs() {
             assert_eq!(rows.start, next);

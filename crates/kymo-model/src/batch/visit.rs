@@ -3,6 +3,7 @@
 use super::build::{Columns, Labeled};
 use super::column::{Column, ColumnData};
 use super::deep::{Part, Text};
+use super::gather::Number;
 use crate::{FieldId, Visitor, Wide};
 
 /// Appends the labels of a value.
@@ -161,6 +162,17 @@ impl Visitor for Columns {
     #[inline]
     fn begin_array(&mut self, field: FieldId, _length: u64) {
         self.begin(field, b"[");
+    }
+
+    #[inline]
+    fn numbers(&mut self, field: FieldId, bytes: &[u8], number: Number) {
+        if !self.targets.has(field) {
+            return;
+        }
+        match self.items(field) {
+            Some(column) => column.extend_from_bytes(bytes, number),
+            None => number.visit(field, bytes, self),
+        }
     }
 
     #[inline]

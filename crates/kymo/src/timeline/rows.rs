@@ -99,7 +99,8 @@ pub(super) fn run_plan(
         batch_rows,
         take,
         is_done: false,
-        rows_of: Vec::new(),
+        groups: Vec::new(),
+        group_numbers: Table::default(),
         met: Vec::new(),
         fitting: Vec::new(),
     };
@@ -119,12 +120,6 @@ impl Output for Faults<'_> {
     }
 }
 
-fn is_full(batch: &Batch, batch_rows: usize) -> bool {
-    let rows = batch.len();
-    // Its size is not looked at after every few rows.
-    rows >= batch_rows || rows.is_multiple_of(64) && batch.byte_size() >= MOST_BYTES
-}
-
 /// Puts rows together to batches.
 struct Gatherer<'a> {
     plan: &'a RowPlan,
@@ -134,11 +129,34 @@ struct Gatherer<'a> {
     batch_rows: usize,
     take: &'a mut dyn FnMut(Batch) -> ControlFlow<()>,
     is_done: bool,
-    /// By class, the rows of a run, and the classes of which there are any.
-    rows_of: Vec<Vec<u32>>,
+    /// The rows of each class that are taken at once, the position of each class there, and those of which there are any.
+    groups: Vec<Group>,
+    group_numbers: Table<usize>,
     met: Vec<usize>,
     /// The runs that fit in a batch.
     fitting: Vec<SourceRun>,
+}
+
+/// The rows of a class among some runs.
+#[derive(Default)]
+struct Group {
+    recording: usize,
+    class: usize,
+    /// Where they are in the columns of the class, and how many there are.
+    parts: Vec<SourceRun>,
+    rows: usize,
+    /// In their final order, the positions among all rows; if runs are merged, those among the rows of the class, too.
+    positions: Vec<usize>,
+    order: Vec<u16>,
+}
+
+impl Group {
+    fn clear(&mut self) {
+        self.parts.clear();
+        self.positions.clear();
+        self.order.clear();
+        self.rows = 0;
+    }
 }
 
 impl Gatherer<'_> {
@@ -231,22 +249,23 @@ impl<'a> Sink for Gatherer<'a> {
         if !self.faults.borrow().is_empty() {
             self.take_faults(run.recording, run.stream);
         }
-        let id = RowId {
-            recording: run.recording as u32,
-            stream: run.stream as u32,
-            chunk: run.chunk as u64,
-            number: 0,
-        };
-        let replaced = match run.first {
-            0 => run.buffers.replaced,
-            _ => 0,
-        };
-        if replaced > 0 {
-            let first_class = run.entries.classes[0] as usize;
-            self.batch(run.recording, first_class)
-                .add_replaced(replaced);
+        self.by_class(&mut [run], None)
+    }
+
+    fn mixed_rows(
+        &mut self,
+        runs: &mut [RowRun<'_>],
+        order: &[u16],
+        _: &[AnyRecording],
+    ) -> Option<bool> {
+        // Ticks are appended for all or none.
+        if runs.iter().any(|run| !run.has_clock) {
+            return None;
         }
-        self.rows_by_class(run, id)
+        if let Some(run) = runs.first().filter(|_| !self.faults.borrow().is_empty()) {
+            self.take_faults(run.recording, run.stream);
+        }
+        Some(self.by_class(runs, Some(order)))
     }
 
     fn takes_runs(&self) -> bool {
@@ -333,51 +352,158 @@ impl Gatherer<'_> {
         !self.is_done
     }
 
-    /// Appends rows to the batches of their classes: of each class, those of the run are one after the other.
-    fn rows_by_class(&mut self, run: RowRun<'_>, id: RowId) -> bool {
-        let mut met = std::mem::take(&mut self.met);
-        met.clear();
-        for (&class, row) in run.entries.classes.iter().zip(0..) {
-            let class = class as usize;
-            if self.rows_of.len() <= class {
-                self.rows_of.resize_with(class + 1, Vec::new);
+    /// Appends rows to the batches of their classes: those of one run, or of several in this order.
+    fn by_class(&mut self, runs: &mut [RowRun<'_>], order: Option<&[u16]>) -> bool {
+        for run in &*runs {
+            if run.first == 0 && run.buffers.replaced > 0 {
+                let first_class = run.entries.classes[0] as usize;
+                self.batch(run.recording, first_class)
+                    .add_replaced(run.buffers.replaced);
             }
-            let of_class = &mut self.rows_of[class];
-            if of_class.is_empty() {
-                met.push(class);
-            }
-            of_class.push(row);
         }
-        let mut goes_on = true;
-        for &class in &met {
-            let mut of_class = std::mem::take(&mut self.rows_of[class]);
-            let mut left = &of_class[..];
-            while goes_on && !left.is_empty() {
-                let batch_rows = self.batch_rows;
-                let batch = self.batch(run.recording, class);
-                let (rows, behind) = left.split_at(left.len().min(batch_rows - batch.len()));
-                left = behind;
-                let each = rows.iter().map(|&row| row as usize);
-                let numbers = each.clone().map(|row| run.buffers.numbers[run.first + row]);
-                let times = each.clone().map(|row| run.entries.times[row]);
-                let ticks = each.map(|row| run.entries.ticks[row]);
-                let ticks = run.has_clock.then(|| ticks.collect::<Vec<_>>());
-                batch.push_heads(
-                    id,
-                    &numbers.collect::<Vec<_>>(),
-                    &vec![class as u32; rows.len()],
-                    (&times.collect::<Vec<_>>(), NO_TIME),
-                    ticks.as_deref(),
-                );
-                let first = run.classes[class].taken;
-                run.classes[class].taken += rows.len();
-                batch.append_columns(run.columns(class), first..first + rows.len());
-                goes_on = !is_full(batch, batch_rows) || self.hand_over(run.recording, class);
+        let mut met = std::mem::take(&mut self.met);
+        // The class of each row, and its position among the rows of the class.
+        let mut places = Vec::with_capacity(order.map_or(0, <[u16]>::len));
+        for (source, run) in runs.iter().enumerate() {
+            for &class in run.entries.classes {
+                let class = class as usize;
+                let next = self.groups.len();
+                let number = *self.group_numbers.get(run.recording, class, || next);
+                if number == next {
+                    self.groups.push(Group {
+                        recording: run.recording,
+                        class,
+                        ..Group::default()
+                    });
+                }
+                let group = &mut self.groups[number];
+                if group.rows == 0 {
+                    met.push(number);
+                }
+                match group.parts.last_mut() {
+                    Some(part) if part.source == source => part.rows += 1,
+                    _ => group.parts.push(SourceRun {
+                        source,
+                        first: run.classes[class].taken,
+                        rows: 1,
+                    }),
+                }
+                places.push((number, group.rows as u16));
+                group.rows += 1;
             }
-            of_class.clear();
-            self.rows_of[class] = of_class;
+        }
+        match order {
+            None => {
+                for (position, &(group, _)) in places.iter().enumerate() {
+                    self.groups[group].positions.push(position);
+                }
+            }
+            Some(order) => {
+                for &position in order {
+                    let (group, place) = places[usize::from(position)];
+                    let group = &mut self.groups[group];
+                    group.positions.push(position.into());
+                    group.order.push(place);
+                }
+            }
+        }
+        let heads = Heads::new(runs);
+        let mut goes_on = true;
+        for number in met.drain(..) {
+            let mut group = std::mem::take(&mut self.groups[number]);
+            goes_on = goes_on && self.append_group(&group, &heads, runs, order.is_some());
+            for part in &group.parts {
+                runs[part.source].classes[group.class].taken += part.rows;
+            }
+            group.clear();
+            self.groups[number] = group;
         }
         self.met = met;
         goes_on
+    }
+
+    /// Appends the rows of a class. `false` ends the run.
+    fn append_group(
+        &mut self,
+        group: &Group,
+        heads: &Heads,
+        runs: &[RowRun<'_>],
+        is_merged: bool,
+    ) -> bool {
+        let (recording, class) = (group.recording, group.class);
+        let columns = runs.iter().map(|run| match run.recording == recording {
+            true => run.columns(class),
+            false => &[],
+        });
+        let columns: Vec<_> = columns.collect();
+        let mut done = 0;
+        while done < group.positions.len() {
+            let batch_rows = self.batch_rows;
+            let batch = self.batch(recording, class);
+            let left = &group.positions[done..];
+            let rows = &left[..left.len().min(batch_rows - batch.len())];
+            let times: Vec<_> = rows.iter().map(|&row| heads.times[row]).collect();
+            let ticks: Vec<_> = rows
+                .iter()
+                .filter_map(|&row| heads.ticks.get(row).copied())
+                .collect();
+            batch.push_heads(
+                class as u32,
+                rows.iter().map(|&row| heads.ids[row]),
+                (&times, NO_TIME),
+                (!heads.ticks.is_empty()).then_some(&ticks),
+            );
+            match is_merged {
+                true => {
+                    let merged = MergedRows {
+                        parts: &group.parts,
+                        order: &group.order[done..done + rows.len()],
+                    };
+                    batch.append_merged_columns(&columns, merged);
+                }
+                false => {
+                    let first = group.parts[0].first + done;
+                    batch.append_columns(columns[0], first..first + rows.len());
+                }
+            }
+            done += rows.len();
+            let is_full = batch.len() >= batch_rows || batch.byte_size() >= MOST_BYTES;
+            if is_full && !self.hand_over(recording, class) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// What the rows of some runs are, beside their columns; without ticks unless all have a clock.
+struct Heads {
+    ids: Vec<RowId>,
+    times: Vec<i64>,
+    ticks: Vec<u64>,
+}
+
+impl Heads {
+    fn new(runs: &[RowRun<'_>]) -> Self {
+        let rows = runs.iter().map(|run| run.entries.len()).sum();
+        let mut heads = Self {
+            ids: Vec::with_capacity(rows),
+            times: Vec::with_capacity(rows),
+            ticks: Vec::with_capacity(rows),
+        };
+        for run in runs {
+            let numbers = &run.buffers.numbers[run.first..][..run.entries.len()];
+            heads.ids.extend(numbers.iter().map(|&number| RowId {
+                recording: run.recording as u32,
+                stream: run.stream as u32,
+                chunk: run.chunk as u64,
+                number,
+            }));
+            heads.times.extend_from_slice(run.entries.times);
+            if run.has_clock {
+                heads.ticks.extend_from_slice(run.entries.ticks);
+            }
+        }
+        heads
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use kymo_model::batch::{Batch, Column, ColumnData};
+use kymo_model::batch::{Batch, Column, ColumnData, RowId};
 use kymo_model::{EntryKind, Recording, Roles, Track, TrackPart, TrackPath, TrackRule, Value};
 
 use super::{Query, QueryError, RowPlan, Shape, Timeline};
@@ -99,7 +99,16 @@ impl<'t> RowTracks<'t> {
     ///
     /// If the row does not exist, or the batch is not of this timeline.
     pub fn of(&mut self, batch: &Batch, row: usize) -> &[TrackEntry] {
-        let (id, class) = (batch.id(row), batch.classes()[row] as usize);
+        self.of_row(batch, row, batch.id(row))
+    }
+
+    /// The same for a row of the recording and stream of `id`, such as one of a [run](Batch::runs).
+    ///
+    /// # Panics
+    ///
+    /// As [`of`](Self::of) does.
+    pub fn of_row(&mut self, batch: &Batch, row: usize, id: RowId) -> &[TrackEntry] {
+        let class = batch.classes()[row] as usize;
         let (recording, stream) = (id.recording as usize, id.stream as usize);
         self.entries.clear();
         if let Some(class_tracks) = &self.plan.classes(recording)[class] {

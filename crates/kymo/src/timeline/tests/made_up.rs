@@ -129,6 +129,18 @@ proptest::proptest! {
             let number = format!("Uint({})", id.number as u8);
             assert!(values.contains(&number), "{values:?} {number}");
         }
+        // The rows of each class are the same, whatever comes between them.
+        query.shape = Shape::ByClass;
+        let by_class = |rows: Vec<(RowHead, Vec<String>)>| {
+            let mut of_class: BTreeMap<_, Vec<_>> = BTreeMap::new();
+            for (head, values) in rows {
+                let number = format!("Uint({})", head.id.number as u8);
+                assert!(values.contains(&number), "{values:?} {number}");
+                of_class.entry((head.id.recording, head.class)).or_default().push(head);
+            }
+            of_class
+        };
+        assert_eq!(by_class(heads(&timeline, &query)), by_class(rows));
     }
 }
 
