@@ -30,7 +30,7 @@ const STYLE: &str = "<link rel=\"stylesheet\" href=\"view.css\">";
 const SCRIPT: &str = "<script type=\"module\" src=\"main.js\"></script>\n";
 
 /// What the page of a server does when it is read: it draws, and asks for the rest.
-const START: &str = "start().then(() => import(\"./rest.js\")).catch((error) => tell(`The page is not complete: reload it (${error.message})`));";
+const START: &str = "start(() => import(\"./rest.js\"));";
 
 /// A page in parts. The data that it reads come before the last one.
 #[derive(Debug)]
@@ -99,9 +99,7 @@ fn first() -> &'static str {
         let mut script = String::from("(() => {\n\"use strict\";\n");
         add(FIRST, &mut HashSet::new(), &mut script);
         script.push_str("const offered = {\n");
-        let mut names = imported_by_rest();
-        names.extend(["start", "tell"]);
-        for name in names {
+        for name in imported_by_rest() {
             script.push_str(&format!("{name}: {{ get: () => {name} }},\n"));
         }
         script.push_str("};\nObject.defineProperties(globalThis, offered);\n})();\n");
@@ -250,8 +248,8 @@ mod tests {
     #[test]
     fn the_rest_gets_what_it_imports() {
         let names = imported_by_rest();
-        assert!(names.contains("scene") && names.contains("keyOf"));
-        for name in names.into_iter().chain(["start", "tell"]) {
+        assert!(names.contains("scene") && names.contains("start"));
+        for name in names {
             assert_eq!(
                 first()
                     .matches(&format!("\n{name}: {{ get: () => {name} }},"))

@@ -179,16 +179,18 @@ const REST_PATIENCE = 1000;
 
 /** @type {Promise<void>} */
 let isKeptKnown;
-/** @type {Promise<unknown>|null} */
-let isStarted = null;
-/** Begins. Resolved when the page has its first picture, if it has brought along what that shows. */
-export function start() {
-  if (isStarted) return isStarted;
+let isStarted = false;
+/** Begins, and loads the rest of the page behind the first picture, if the page has brought along what that shows. @param {() => Promise<unknown>} [rest] */
+export function start(rest) {
+  if (isStarted) return;
+  isStarted = true;
   readFirst();
   if (first?.tiles) keepFirstTiles(first.tiles);
   // Beside the first look at the scene.
   isKeptKnown = loadKept().catch((error) => tell(`Snapshots and notes: ${error.message}`));
   poll();
-  isStarted = first?.tiles ? Promise.race([firstFrame, new Promise((done) => setTimeout(done, REST_PATIENCE))]) : Promise.resolve();
-  return isStarted;
+  if (!rest) return;
+  const patience = new Promise((done) => setTimeout(done, REST_PATIENCE));
+  const isTime = first?.tiles ? Promise.race([firstFrame, patience]) : Promise.resolve();
+  isTime.then(rest).catch((error) => tell(`The page is not complete: reload it (${error.message})`));
 }
