@@ -1,6 +1,6 @@
 //! Recordings as they grow: which files have changed, what was added, what was truncated.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -133,15 +133,15 @@ impl<'t> Watcher<'t> {
     }
 }
 
-/// The files below some paths, each with what changes when it does: its size and when it was written, or of files of a
-/// server, their version.
+/// The files below some paths, in the order in which they are found, each with what changes when it does: its size and
+/// when it was written, or of files of a server, their version.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct FileStates(BTreeMap<PathBuf, (u64, Option<SystemTime>)>);
+pub(crate) struct FileStates(Vec<(PathBuf, (u64, Option<SystemTime>))>);
 
 impl FileStates {
     fn add(&mut self, path: &Path, metadata: &Metadata) {
         let state = (metadata.len(), metadata.modified().ok());
-        self.0.insert(path.to_path_buf(), state);
+        self.0.push((path.to_path_buf(), state));
     }
 
     /// As they are now.
@@ -152,7 +152,7 @@ impl FileStates {
             paths.iter().cloned().partition(|path| remote::is_url(path));
         each_file(&near, &mut |path, metadata| states.add(path, metadata));
         for (path, version) in far.iter().flat_map(|path| remote::versions(path)) {
-            states.0.insert(path, (version, None));
+            states.0.push((path, (version, None)));
         }
         states
     }
@@ -160,9 +160,9 @@ impl FileStates {
     /// Those that have changed since, if they are the same files.
     #[cfg(feature = "draw")]
     pub(crate) fn changed_since(&self, before: &Self) -> Option<Vec<&Path>> {
-        let are_same = self.0.len() == before.0.len() && self.0.keys().eq(before.0.keys());
-        let pairs = self.0.iter().zip(&before.0);
-        let changed = pairs.filter(|(now, before)| now.1 != before.1);
+        let pairs = || self.0.iter().zip(&before.0);
+        let are_same = self.0.len() == before.0.len() && pairs().all(|(now, old)| now.0 == old.0);
+        let changed = pairs().filter(|(now, old)| now.1 != old.1);
         are_same.then(|| changed.map(|(now, _)| now.0.as_path()).collect())
     }
 }
@@ -204,7 +204,8 @@ fn each_below(
         return;
     };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort_unstable();
+    // All of one directory: their names differ alone.
+    paths.sort_unstable_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
     for path in paths {
         match std::fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => each_below(&path, looked_into, visit),

@@ -22,7 +22,9 @@ macro_rules! assets {
 pub const ASSETS: &[Asset] = assets![
     "index.html",
     "view.css",
+    "first.js",
     "main.js",
+    "act.js",
     "busy.js",
     "state.js",
     "data.js",

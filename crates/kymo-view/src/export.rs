@@ -11,7 +11,7 @@ use kymo_model::{EntryKind, Recording, SliceRole};
 use serde_json::{Value, json};
 
 use crate::api::{Api, line};
-use crate::bundle;
+use crate::bundle::{Page, data_element};
 use crate::events::label;
 use crate::flows::Flows;
 use crate::scene::TrackBins;
@@ -291,9 +291,9 @@ fn page(data: &Value, nonce: &str) -> String {
     );
     let meta =
         format!("{CHARSET}\n<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
-    let page = bundle::page(nonce).replacen(CHARSET, &meta, 1);
-    let (begin, end) = bundle::around_data(&page);
-    [begin, &bundle::data_element("embedded", data), end].concat()
+    let page = Page::alone(nonce);
+    let head = page.head.replacen(CHARSET, &meta, 1);
+    [head, page.body, data_element("embedded", data), page.end].concat()
 }
 
 /// Where the policy of a page begins.
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_page_stands_alone() {
-        assert_eq!(bundle::page("N").matches(CHARSET).count(), 1);
+        assert_eq!(Page::alone("N").head.matches(CHARSET).count(), 1);
         let page = page(&json!({"name": "</script><img src=x>"}), "N");
         assert!(!page.contains("<img"));
         // A name of elements, which is not fetched.
@@ -351,8 +351,8 @@ mod tests {
         ] {
             assert!(!page.contains(own), "{own}");
         }
-        // The data and one script.
-        assert_eq!(page.matches("</script").count(), 2);
+        // The data and two scripts.
+        assert_eq!(page.matches("</script").count(), 3);
         assert_eq!(page.matches("// main.js\n").count(), 1);
     }
 }

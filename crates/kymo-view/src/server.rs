@@ -15,7 +15,7 @@ use kymo_io::net::response_head;
 
 use crate::api::Api;
 use crate::assets;
-use crate::bundle;
+use crate::bundle::{self, Page, data_element};
 use crate::export::base64;
 use crate::guard::{Guard, HEADERS, POLICY, policy_with};
 use crate::live::{Current, Reopen};
@@ -35,6 +35,9 @@ const PAGE_TIME: Duration = Duration::from_secs(180);
 
 /// How long the server waits for the next page when the last one has said that it closes.
 const CLOSED_TIME: Duration = Duration::from_secs(5);
+
+/// How long a page waits for its first picture before it is drawn without.
+const PAGE_PATIENCE: Duration = Duration::from_millis(60);
 
 /// At most this many pages are distinguished.
 const MOST_PAGES: usize = 64;
@@ -249,6 +252,15 @@ impl Shared {
     /// What is shown. Waits until the recordings are open.
     fn current(&self) -> &Current {
         self.current.wait()
+    }
+
+    /// Whether the recordings are open before a time has passed.
+    fn is_open_within(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        while self.current.get().is_none() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.current.get().is_some()
     }
 
     /// Whether a request is one for the page itself.
@@ -470,16 +482,15 @@ fn answer(shared: &Shared, head: &Head, body: &[u8]) -> Answer {
     }
 }
 
-/// Sends the page, and what it shows first as soon as that is known. Its script runs when all of it is there; it is
-/// compiled before.
+/// Sends the page, and what it shows first as soon as that is known.
 fn send_page(shared: &Shared, stream: &mut impl Write) -> io::Result<()> {
     // Files of a directory are sent one by one, as those built in are where the system has no random numbers.
     let nonce = shared.assets.is_none().then(kymo_io::random::<16>);
     let nonce = nonce.and_then(Result::ok).map(|nonce| base64(&nonce));
     let page = match &nonce {
-        Some(nonce) => bundle::page(nonce),
+        Some(nonce) => Page::served(nonce),
         None => match assets::find(assets::INDEX, shared.assets.as_deref()) {
-            Some((_, bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+            Some((_, bytes)) => Page::of_files(&String::from_utf8_lossy(&bytes)),
             None => return Answer::status(404).write(stream, false),
         },
     };
@@ -488,15 +499,26 @@ fn send_page(shared: &Shared, stream: &mut impl Write) -> io::Result<()> {
         nonce,
         ..Answer::status(200)
     };
-    let (begin, end) = bundle::around_data(&page);
-    stream.write_all((answer.head(None, false) + begin).as_bytes())?;
-    let first = bundle::data_element("first", &shared.current().get().first());
-    stream.write_all((first + end).as_bytes())
+    // A browser prepares for the page meanwhile. What it would draw without a picture it draws only if that takes long.
+    stream.write_all((answer.head(None, false) + &page.head).as_bytes())?;
+    let is_slow = !shared.is_open_within(PAGE_PATIENCE);
+    if is_slow {
+        stream.write_all(page.body.as_bytes())?;
+    }
+    let first = data_element("first", &shared.current().get().first());
+    let body = if is_slow { "" } else { &page.body };
+    stream.write_all([body, &first, &page.end].concat().as_bytes())
 }
 
 /// A file of the page.
 fn asset(shared: &Shared, head: &Head, path: &str) -> Answer {
-    let Some((name, bytes)) = assets::find(path, shared.assets.as_deref()) else {
+    let found = match path {
+        bundle::REST if shared.assets.is_none() => {
+            Some((bundle::REST, Cow::Borrowed(bundle::rest().as_bytes())))
+        }
+        _ => assets::find(path, shared.assets.as_deref()),
+    };
+    let Some((name, bytes)) = found else {
         return Answer::status(404);
     };
     let etag = format!("\"{:016x}\"", fingerprint(&bytes));

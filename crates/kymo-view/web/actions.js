@@ -1,11 +1,13 @@
 // Everything that a person can do, with its keys: the palette, the sheet of keys and the keyboard share this list.
 
+import { actions, say, tell } from "./act.js";
 import { sleep } from "./busy.js";
 import { addSide, compareRecordings, slewBy, stack } from "./compare.js";
 import { ask, forget } from "./data.js";
 import { canvas, pointer, search, timeAt, viewEnd, xOf } from "./canvas.js";
 import { overviewRange } from "./ruler.js";
 import { chaseBy, clearFlows, loadFlows, otherFlow, quote, stepFlow } from "./flows.js";
+import { applyTheme, arrange } from "./first.js";
 import { FORMATS } from "./formats.js";
 import { gaps, later, lengthOf, takeGaps } from "./fold.js";
 import { addNote, addSnapshot, kept } from "./keep.js";
@@ -14,26 +16,10 @@ import { command, convertCommand } from "./link.js";
 import { eventAt, hitsIn, nextHitOf } from "./moves.js";
 import { download, png, svg } from "./picture.js";
 import { source } from "./source.js";
-import { changed, fitAll, isSeries, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, slewOf, undo, view } from "./state.js";
-import { applyHeight, dialogs, panels } from "./panels.js";
+import { changed, fitAll, goToEnd, isSeries, isShifted, keyOf, layOut, read, remember, rows, scene, selected, setScroll, setView, slewOf, undo, view } from "./state.js";
+import { dialogs, panels } from "./panels.js";
 import { runSql, writeSql } from "./sql.js";
 import { duration, format } from "./time.js";
-
-/** Says something to people who do not see the page. @param {string} words */
-export function say(words) {
-  const live = document.getElementById("live");
-  if (live) live.textContent = words;
-}
-
-/** Shows something in the bar for a while. @param {string} words */
-export function tell(words) {
-  const status = document.getElementById("status");
-  if (status) {
-    status.textContent = words;
-    status.dataset.until = String(Date.now() + 4000);
-  }
-  say(words);
-}
 
 const zoom = (/** @type {number} */ factor, /** @type {number|null} */ at = null) => {
   const width = canvas.clientWidth;
@@ -256,16 +242,12 @@ const fileName = async () => {
 
 /** What the page shows beside the drawing follows the view, which was another one before. */
 export function showView() {
-  const get = (/** @type {string} */ id) => /** @type {HTMLInputElement} */ (document.getElementById(id));
-  applyTheme();
-  applyHeight();
-  get("zone").value = view.zone;
-  get("filter").value = view.filter;
-  get("text").value = view.search;
-  get("mode").value = view.mode;
-  layOut();
-  setView(view.begin, view.span);
-  setScroll(view.scroll, canvas.clientHeight);
+  arrange();
+  showRest();
+}
+
+/** Shows of the view what is drawn over the tracks and below them. */
+export function showRest() {
   told(applyLens());
   if (view.fold && !gaps.list.length) told(loadGaps());
   if (search.key !== searchKey(view.search, view.mode)) startSearch(view.search, view.mode);
@@ -284,7 +266,7 @@ function showSnapshot(snapshot) {
   tell(`Snapshot: ${snapshot.name}`);
 }
 
-export const actions = {
+const all = {
   zoom, pan, colour: colourBy, refreshPanels: () => panels.refresh(), showTrack: (/** @type {string} */ key) => revealTrack(key),
   fit(/** @type {bigint} */ begin, /** @type {bigint} */ end) {
     const span = Math.max(lengthOf(begin, end) * 1.1, 20);
@@ -367,11 +349,7 @@ export const actions = {
       if (text.trim()) told(addNote(time, text.trim()).then(() => tell("The note is kept")));
     });
   },
-  goToEnd() {
-    // Not a step of its own among those that can be undone.
-    view.begin = scene.end - BigInt(Math.round(view.span * 0.95));
-    changed();
-  },
+  goToEnd,
   follow() {
     view.follow = !view.follow;
     if (view.follow) actions.goToEnd();
@@ -415,6 +393,8 @@ export const actions = {
   saveSvg: () => told(fileName().then((name) => download(new Blob([svg().text], { type: "image/svg+xml" }), `${name}.svg`))),
   savePng: () => told(png().then(async (blob) => download(blob, `${await fileName()}.png`))),
 };
+/** @typedef {typeof all} Actions */
+Object.assign(actions, all);
 
 /** What the keyboard acts on: the selected row. */
 const withRow = (/** @type {(key: string) => void} */ act) => () => (selected.row ? act(selected.row) : tell("Select a track first: click it, or Arrow down"));
@@ -590,13 +570,6 @@ function theme() {
   applyTheme();
   remember();
   tell(`Theme: ${view.theme}`);
-}
-
-/** Shows the theme of the view. */
-export function applyTheme() {
-  if (view.theme === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = view.theme;
-  window.dispatchEvent(new Event("kymo-theme"));
 }
 
 function clear() {

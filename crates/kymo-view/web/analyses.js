@@ -1,7 +1,7 @@
 // Latencies and states of the area: how often which length, percentiles, the worst cases.
 
 import { sleep } from "./busy.js";
-import { actions, tell } from "./actions.js";
+import { actions, tell } from "./act.js";
 import { ask } from "./data.js";
 import { viewEnd } from "./canvas.js";
 import { classNames } from "./lens.js";

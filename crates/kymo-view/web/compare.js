@@ -1,7 +1,7 @@
 // Comparing ranges and recordings: stacked with their marks below each other, and their figures side by side. Moves in time.
 
 import { sleep } from "./busy.js";
-import { actions, tell } from "./actions.js";
+import { actions, tell } from "./act.js";
 import { analyse, bars, pairFields, problem, requestOf, scope } from "./analyses.js";
 import { ask } from "./data.js";
 import { seconds, shellWord } from "./shell.js";

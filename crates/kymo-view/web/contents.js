@@ -8,6 +8,9 @@
 
 const NONE = -(2n ** 63n);
 
+/** What is known of all rows of a track. @param {any[]} sent */
+const stateOf = ([rows, first, last, values, depths, estimate]) => ({ rows, first: BigInt(first), last: BigInt(last), values, depths, estimate });
+
 export class Contents {
   generation = 0;
   epoch = -1;
@@ -30,11 +33,19 @@ export class Contents {
     this.epoch = answer.epoch;
     this.#takeRecordings(answer.recordings);
     const isMore = this.#takeTracks(answer.tracks);
-    const { rows, states } = answer;
+    const { rows } = answer;
+    const states = answer.states.map(stateOf);
     for (let at = 0; at < rows.length; at += 2) {
       const track = this.byId[rows[at]];
-      const [count, first, last, values, depths, estimate] = states[rows[at + 1]];
-      if (track) Object.assign(track, { rows: count, first: BigInt(first), last: BigInt(last), values, depths, estimate });
+      const state = states[rows[at + 1]];
+      if (!track) continue;
+      // Of thousands of tracks: one by one, as fields that are there.
+      track.rows = state.rows;
+      track.first = state.first;
+      track.last = state.last;
+      track.values = state.values;
+      track.depths = state.depths;
+      track.estimate = state.estimate;
     }
     if (answer.order) {
       this.tracks = [];
@@ -71,7 +82,7 @@ export class Contents {
   #takeFaults({ notices_from, notices, faults_from, faults, most_faults }) {
     const more = notices.map((/** @type {any} */ notice) => ({ ...notice, begin: BigInt(notice.begin), end: BigInt(notice.end) }));
     if (notices_from !== this.notices.length || more.length) this.notices = [...this.notices.slice(0, notices_from), ...more];
-    if (!faults_from) for (const recording of this.recordings) [recording.faults, recording.fault_count] = [[], 0];
+    if (!faults_from) for (const recording of this.recordings) if (recording.fault_count) Object.assign(recording, { faults: [], fault_count: 0 });
     for (const [recording, text] of faults) {
       const found = this.recordings[recording];
       if (found.fault_count++ < most_faults) found.faults.push(text);

@@ -34,6 +34,10 @@ export const tilesOf = (/** @type {number} */ job, /** @type {number} */ shift, 
 /** The length of a tile. @param {number} shift */
 export const tileLength = (shift) => BigInt(TILE) << BigInt(shift);
 
+/** The heights of bars by their counts, as far as they differ. */
+const HEIGHTS = Array.from({ length: 33 }, (_, count) => Math.min(1, 0.55 + 0.09 * Math.log2(Math.max(1, count))));
+const heightOfBar = (/** @type {number} */ count) => HEIGHTS[count < 32 ? count : 32];
+
 /** Keeps tiles that were sent. @param {import("./wire.js").Tiles} sent @param {number} job @param {number[]} asked @param {number} first @param {number} count */
 export function keepTiles(sent, job, asked, first, count) {
   const missing = new Set(asked);
@@ -50,9 +54,12 @@ export function keepTiles(sent, job, asked, first, count) {
       const heights = new Float32Array(to - from);
       for (let bin = from; bin < to; bin++) {
         position[bin - from] = bins.position[bin] % TILE;
-        heights[bin - from] = Math.min(1, 0.55 + 0.09 * Math.log2(Math.max(1, bins.count[bin])));
+        heights[bin - from] = heightOfBar(bins.count[bin]);
       }
-      const numbers = (/** @type {import("./wire.js").Numbers} */ list, size = 1) => new Float64Array(list.slice(from * size, to * size));
+      const numbers = (/** @type {import("./wire.js").Numbers} */ list, size = 1) => {
+        const part = list.slice(from * size, to * size);
+        return part instanceof Float64Array ? part : new Float64Array(part);
+      };
       if (!own.has(first + tile)) keptTiles++;
       own.set(first + tile, {
         length: to - from, phase: bins.phase, position, heights, kind: new Uint8Array(bins.kind.slice(from, to)), count: numbers(bins.count),

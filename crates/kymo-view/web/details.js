@@ -1,6 +1,6 @@
 // The selected event: its fields with their types, where it lies in its file, and what can be done with a value.
 
-import { actions, tell } from "./actions.js";
+import { actions, tell } from "./act.js";
 import { ask } from "./data.js";
 import { chaseBy, conditionOf, follow } from "./flows.js";
 import { button, copy, make, nameOf, panel, readLine, words } from "./panels.js";

@@ -1,7 +1,7 @@
 // Flows: arrows between events that belong together, as the recording says or since a field has the same value.
 
 import { sleep } from "./busy.js";
-import { actions, tell } from "./actions.js";
+import { actions, tell } from "./act.js";
 import { ask } from "./data.js";
 import { xOf } from "./canvas.js";
 import { eventAt, orderOf } from "./moves.js";

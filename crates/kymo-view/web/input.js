@@ -1,13 +1,15 @@
 // Keyboard, mouse and touch.
 
-import { ACTIONS, actions } from "./actions.js";
+import { actions } from "./act.js";
+import { ACTIONS } from "./actions.js";
 import { canvas, framesOf, overview, pointer, ruler, timeAt, xOf } from "./canvas.js";
 import { visibleRows } from "./draw.js";
 import { overviewRange } from "./ruler.js";
 import { ask, slicesOf } from "./data.js";
 import { later, lengthOf } from "./fold.js";
 import { changed, fitAll, keyOf, remember, rows, scene, setScroll, setView, titleOf, view } from "./state.js";
-import { applyHeight, panels } from "./panels.js";
+import { applyHeight } from "./first.js";
+import { panels } from "./panels.js";
 import { duration, format } from "./time.js";
 
 const hover = /** @type {HTMLElement} */ (document.getElementById("hover"));

@@ -1,6 +1,6 @@
 // The labels of the rows: real elements, only those in sight.
 
-import { actions } from "./actions.js";
+import { actions } from "./act.js";
 import { canvas } from "./canvas.js";
 import { visibleRows } from "./draw.js";
 import { keyOf, rows, scene, selected, titleOf, view } from "./state.js";

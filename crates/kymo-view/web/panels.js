@@ -2,11 +2,13 @@
 
 import { sleep } from "./busy.js";
 import { ask } from "./data.js";
-import { ACTIONS, actions, tell } from "./actions.js";
+import { actions, tell } from "./act.js";
+import { ACTIONS } from "./actions.js";
 import { scope, showLatency } from "./analyses.js";
 import { showCompare } from "./compare.js";
 import { showDetails } from "./details.js";
 import { canvas, search } from "./canvas.js";
+import { applyHeight } from "./first.js";
 import { showProfile } from "./flame.js";
 import { keep, kept } from "./keep.js";
 import { applyLens, classNames, colour, colourOf, colourOfValue, fieldOfColour, lens } from "./lens.js";
@@ -107,15 +109,6 @@ export const panels = {
     /** @type {Record<string, () => unknown>} */ ({ details, events: () => showTable(lastEvent), stats, latency: showLatency, profile: showProfile, compare: showCompare, classes, health, sql: showSql, notes })[view.tab]?.();
   },
 };
-
-export function applyHeight() {
-  const section = /** @type {HTMLElement} */ (document.getElementById("panels"));
-  const height = Math.min(view.panel, Math.max(0, window.innerHeight - 260));
-  section.style.height = `${Math.max(0, height)}px`;
-  document.getElementById("divider")?.setAttribute("aria-valuenow", String(Math.round(Math.max(0, height))));
-  section.hidden = height < 40;
-  section.style.display = height < 40 ? "none" : "";
-}
 
 async function details() {
   const { event } = view;

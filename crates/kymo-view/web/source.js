@@ -1,7 +1,6 @@
 // Where what is shown comes from: the server, or the page itself if it was written by `kymo view --export`.
 
 import { counted } from "./busy.js";
-import { Embedded } from "./embedded.js";
 import { decode } from "./wire.js";
 
 /**
@@ -47,19 +46,20 @@ const server = {
   tiles: (request) => counted(binary("tiles", request, async (answer) => decode(await answer.arrayBuffer()))),
 };
 
-const embedded = document.getElementById("embedded");
+/** @type {Source} */
+export let source = server;
+/** Takes what is shown from elsewhere. @param {Source} other */
+export const useSource = (other) => (source = other);
 
 /** What the page of a server brings along, so that it need not ask for it: the scene, what is kept, and tiles. @type {{scene: any, keep: any, tiles: any}|null} */
-export const first = readFirst();
+export let first = null;
 
-function readFirst() {
+/** Reads what the page has brought along. */
+export function readFirst() {
   const element = document.getElementById("first");
-  if (!element) return null;
+  if (!element) return;
   const text = element.textContent ?? "";
   // It may be long, and is read once.
   element.remove();
-  return JSON.parse(text);
+  first = JSON.parse(text);
 }
-
-/** @type {Source} */
-export const source = embedded ? new Embedded(JSON.parse(embedded.textContent ?? "")) : server;

@@ -1,7 +1,7 @@
 // Questions in SQL: `kymo-query` answers them on the server. Rows that have a time lead there.
 
 import { sleep } from "./busy.js";
-import { actions } from "./actions.js";
+import { actions } from "./act.js";
 import { ask } from "./data.js";
 import { button, copyTable, make, panel, readLine, words } from "./panels.js";
 import { remember, scene, view } from "./state.js";

@@ -56,6 +56,9 @@ export const view = {
 
 /** @typedef {{recording: number, stream: string, begin: bigint, end: bigint, text: string, damage: boolean}} Notice */
 
+/** @type {Map<string, Track>|null} */
+let byKey = null;
+
 /** What is known of the recordings. */
 export const scene = {
   generation: 0,
@@ -65,7 +68,10 @@ export const scene = {
   /** @type {any} */ info: null,
   /** @type {Track[]} */ tracks: [],
   /** @type {Map<number, Track>} */ byId: new Map(),
-  /** @type {Map<string, Track>} */ byKey: new Map(),
+  /** Tracks by their names in the view: thousands of names are made when one is looked up. */
+  get byKey() {
+    return (byKey ??= new Map(scene.tracks.map((track) => [keyOf(track), track])));
+  },
   /** @type {Notice[]} */ notices: [],
   /** @type {Map<string, Notice[]>} those of a track; of a stream that is not a track, those of its recording */ noticesOf: new Map(),
   is_lost: false,
@@ -139,7 +145,7 @@ export function takeScene(answer, isFirst) {
   scene.notices = notices;
   if (tracks !== oldTracks) {
     scene.byId = new Map(tracks.map((track) => [track.id, track]));
-    scene.byKey = new Map(tracks.map((track) => [keyOf(track), track]));
+    byKey = null;
   }
   if (tracks !== oldTracks || notices !== oldNotices) sortNotices();
   if (!isOther) return;
@@ -162,7 +168,10 @@ function sortNotices() {
   }
 }
 
-const basename = (/** @type {string} */ path) => path.replace(/\/+$/, "").split("/").at(-1) || path;
+function basename(/** @type {string} */ path) {
+  const whole = path.endsWith("/") ? path.replace(/\/+$/, "") : path;
+  return whole.slice(whole.lastIndexOf("/") + 1) || path;
+}
 /** The name of a track; of a path, its last part. */
 export const shorten = (/** @type {string} */ name) => (name.startsWith("/") ? basename(name) : name);
 
@@ -213,7 +222,11 @@ export function layOut() {
     !filter || `${scene.info.recordings[track.recording].path} ${track.name} ${track.path.join(" ")}`.toLowerCase().includes(filter);
   /** @type {Row[]} */
   const list = [];
-  const add = (/** @type {any} */ row) => list.push({ tracks: [], shift: 0n, ...row, top: 0 });
+  const add = (/** @type {any} */ row) => {
+    row.tracks ??= [];
+    row.shift ??= 0n;
+    list.push(row);
+  };
   let lane = "";
   let laneShift = 0n;
   const addTrack = (/** @type {Track} */ track, /** @type {number} */ depth, prefix = "", label = "") =>
@@ -243,7 +256,8 @@ export function layOut() {
     const down = buried.get(key);
     return up !== undefined ? up - 1e6 : down !== undefined ? 1e6 - down : 0;
   };
-  const tracks = scene.tracks.filter((track) => matches(track) && !view.hidden.has(keyOf(track)));
+  const isEach = !filter && !view.hidden.size;
+  const tracks = isEach ? scene.tracks : scene.tracks.filter((track) => matches(track) && !view.hidden.has(keyOf(track)));
   const isMoved = view.raised.length + view.buried.length > 0;
   /** @type {Map<number, Track[]>} */
   const byRecording = new Map();
@@ -270,7 +284,7 @@ export function layOut() {
       if (filter && !own.length) continue;
       const key = `${lane}g${recording}`;
       const open = !view.folded.has(key);
-      const moved = slew(`r${recording}`);
+      const moved = view.slews.length ? slew(`r${recording}`) : 0n;
       const label = name + labels[recording] + (moved ? `  ${moved > 0n ? "+" : "−"}${duration(Math.abs(Number(moved)))}` : "");
       add({ kind: "group", key, label, depth: 0, height: 24, open, recording, tracks: own, count: own.length });
       if (!open) continue;
@@ -313,25 +327,41 @@ export const slewOf = (track) => (view.slews.length ? slew(keyOf(track)) + slew(
 
 const lineOf = (/** @type {Track} */ track) => ({ label: track.path.at(-1) === "value" ? track.path.at(-2) ?? track.name : track.path.at(-1) ?? track.name, averages: [track], lows: [], highs: [] });
 
-/** The series of some tracks: of a database one for each source, the finest archive first. @param {Track[]} tracks */
-function linesOf(tracks) {
-  /** @type {Map<string, Line>} */
+/**
+ * The lines of some tracks as places among them, by the path of the first: recordings that are alike have the same paths.
+ * @typedef {{label: string, averages: number[], lows: number[], highs: number[]}} Places
+ * @type {WeakMap<string[], {paths: string[][], lines: Places[]}>}
+ */
+const alike = new WeakMap();
+
+/** @param {Track[]} tracks @returns {Places[]} */
+function placesOf(tracks) {
+  const known = tracks.length ? alike.get(tracks[0].path) : undefined;
+  if (known?.paths.length === tracks.length && tracks.every((track, at) => track.path === known.paths[at] && !track.depths)) return known.lines;
+  /** @type {Map<string, Places>} */
   const lines = new Map();
-  for (const track of tracks) {
-    if (!isSeries(track)) continue;
+  tracks.forEach((track, at) => {
+    if (!isSeries(track)) return;
     const isArchive = track.path[0].startsWith("archive");
     const key = isArchive ? track.path.slice(1).join("\u0001") : keyOf(track);
     let line = lines.get(key);
-    if (!line) lines.set(key, (line = { ...lineOf(track), averages: [] }));
+    if (!line) lines.set(key, (line = { label: lineOf(track).label, averages: [], lows: [], highs: [] }));
     const rest = track.name.slice(track.path.at(-1)?.length ?? 0);
     const list = !isArchive ? line.averages : /\bMIN\b/.test(rest) ? line.lows : /\bMAX\b/.test(rest) ? line.highs : line.averages;
-    list.push(track);
-  }
+    list.push(at);
+  });
   for (const line of lines.values()) {
     if (!line.averages.length) [line.averages, line.highs] = [line.highs.length ? line.highs : line.lows, []];
-    for (const list of [line.averages, line.lows, line.highs]) list.sort((a, b) => stepOf(a) - stepOf(b));
   }
-  return [...lines.values()];
+  const list = [...lines.values()];
+  if (tracks.length && tracks.every(isSeries)) alike.set(tracks[0].path, { paths: tracks.map((track) => track.path), lines: list });
+  return list;
+}
+
+/** The series of some tracks: of a database one for each source, the finest archive first. @param {Track[]} tracks @returns {Line[]} */
+function linesOf(tracks) {
+  const finest = (/** @type {number[]} */ places) => places.map((at) => tracks[at]).sort((a, b) => stepOf(a) - stepOf(b));
+  return placesOf(tracks).map(({ label, averages, lows, highs }) => ({ label, averages: finest(averages), lows: finest(lows), highs: finest(highs) }));
 }
 
 /** How far apart the points of a series are, on average. @param {Track} track */
@@ -408,6 +438,12 @@ export function fitAll() {
   const span = lengthOf(begin, end);
   const room = Math.max(span * 0.02, 500);
   setView(begin - BigInt(Math.round(room)), span + 2 * room);
+}
+
+/** Shows the end of the recordings: not a step of its own among those that can be undone. */
+export function goToEnd() {
+  view.begin = scene.end - BigInt(Math.round(view.span * 0.95));
+  changed();
 }
 
 /** Shows a range of time. @param {bigint} begin @param {number} span */

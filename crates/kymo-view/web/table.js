@@ -1,6 +1,6 @@
 // The event table: rows come as one scrolls; it follows the view and leads it.
 
-import { actions } from "./actions.js";
+import { actions } from "./act.js";
 import { Delayed } from "./busy.js";
 import { ask } from "./data.js";
 import { viewEnd } from "./canvas.js";

@@ -21,8 +21,11 @@ export const noBins = (/** @type {number} */ track, phase = 0, estimate = false)
 
 /** Reads tiles that are base64. @param {string} text */
 export function decodeText(text) {
+  // Newer browsers have it; the first picture waits for it.
+  const { fromBase64 } = /** @type {{fromBase64?: (text: string) => Uint8Array<ArrayBuffer>}} */ (/** @type {unknown} */ (Uint8Array));
+  if (fromBase64) return decode(fromBase64.call(Uint8Array, text).buffer);
   const chars = atob(text);
-  // In a tenth of the time of `Uint8Array.from`, which the first picture would wait for.
+  // In a tenth of the time of `Uint8Array.from`.
   const bytes = new Uint8Array(chars.length);
   for (let at = 0; at < bytes.length; at++) bytes[at] = chars.charCodeAt(at);
   return decode(bytes.buffer);

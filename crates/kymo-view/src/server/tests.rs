@@ -94,6 +94,9 @@ fn the_server_answers_its_own_page_only() {
     // The page brings along what it shows first, and is not the same later.
     assert!(page.contains("<script type=\"application/json\" id=\"first\">{\"keep\":"));
     assert!(page.contains("Cache-Control: no-store\r\n"));
+    assert!(!page.contains("// main.js"));
+    let rest = get(&format!("/{token}/rest.js"), &host);
+    assert!(rest.contains("Content-Type: text/javascript") && rest.contains("\n// main.js\n"));
     let script = get(&format!("/{token}/main.js"), &host);
     assert!(script.contains("script-src 'self'; style-src 'self';"));
     let etag = script
