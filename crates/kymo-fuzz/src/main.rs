@@ -68,6 +68,7 @@ struct Running {
 }
 
 /// Runs checks, as many at a time as there are processors, and returns how many failed.
+#[expect(clippy::exit, reason = "a check that hangs cannot be ended otherwise")]
 fn run(checks: &[&Check], count: u64, seed: u64) -> usize {
     let queue = Mutex::new(checks.iter());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
