@@ -92,7 +92,7 @@ fn wrong_answers_are_errors() {
     let web = format!("http://{}/b", server.address);
     let count = "SELECT count(*) FROM events";
     for (wrong, url, expected) in [
-        (Wrong::Nothing, "s3://b/none", "no object of this name"),
+        (Wrong::Nothing, "s3://b/none", "no object has this name"),
         (Wrong::Nothing, &*format!("{web}/none.rrd"), "404"),
         (Wrong::Nothing, &*format!("{web}/none/"), "404"),
         (Wrong::NoPages, &*format!("{web}/one/"), "does not list"),
