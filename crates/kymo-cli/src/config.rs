@@ -107,7 +107,9 @@ fn files() -> Result<Vec<Config>, String> {
                 let explained = kymo::explain::reading(&path, &error);
                 let hint = match (&explained.hint, given.is_some()) {
                     (_, true) => {
-                        format!("{VARIABLE} names this file; if it is empty, none is read")
+                        format!(
+                            "the environment variable {VARIABLE} names this file: correct it, or set it to nothing to read none"
+                        )
                     }
                     (Some(hint), false) => hint.clone(),
                     (None, false) => format!("`{VARIABLE}= kymo ...` runs without it"),

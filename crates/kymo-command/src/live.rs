@@ -303,7 +303,7 @@ fn failed(error: &Error, url: &Url, terminal: &Terminal) -> Failure {
             kymo_io::SPOOL_LIMIT
         )),
         Error::Connect { .. } => {
-            terminal.hint("lttng-relayd waits for viewers at port 5344 unless `--live-port` of it says otherwise");
+            terminal.hint("check that lttng-relayd runs there: it listens at port 5344, or at that of its option `--live-port`");
         }
         _ => {}
     }

@@ -110,7 +110,9 @@ pub fn no_directory(path: &Path, parent: &Path) -> Explained {
 /// What to do about an error of writing.
 pub fn writing_hint(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
-        ErrorKind::StorageFull => "`df -h` shows which disks are full",
+        ErrorKind::StorageFull => {
+            "`df -h` shows which disks are full: free space there, or write elsewhere"
+        }
         ErrorKind::QuotaExceeded => "`quota` shows how much disk space you may use",
         ErrorKind::FileTooLarge => "`ulimit -f` shows the limit of file sizes",
         ErrorKind::PermissionDenied => "`ls -ld` of the directory shows who may write in it",
@@ -131,7 +133,7 @@ fn missing(path: &Path) -> Explained {
     if text.contains(WILDCARDS) {
         return Explained::new(
             format!("no file matches `{shown}`"),
-            "shells pass a pattern on unchanged if no file matches it",
+            "shells pass a pattern on unchanged if no file matches it: check its path",
         );
     }
     let problem = format!("`{shown}` does not exist");
@@ -152,8 +154,8 @@ fn missing(path: &Path) -> Explained {
             .last()
             .unwrap_or(parent);
         let what = match parent.exists() {
-            true => "is not a directory",
-            false => "does not exist either",
+            true => "is a file: specify it alone",
+            false => "does not exist either: check the path",
         };
         return Explained::new(problem, format!("`{}` {what}", path_text(parent)));
     }
@@ -224,9 +226,12 @@ mod tests {
         assert_eq!(problem, format!("`{root}/trcae` does not exist"));
         assert_eq!(hint, format!("did you mean `{root}/trace`?"));
         let (_, hint) = explained(&format!("{root}/a/b/c"));
-        assert_eq!(hint, format!("`{root}/a` does not exist either"));
+        assert_eq!(
+            hint,
+            format!("`{root}/a` does not exist either: check the path")
+        );
         let (_, hint) = explained(&format!("{root}/trace/c"));
-        assert_eq!(hint, format!("`{root}/trace` is not a directory"));
+        assert_eq!(hint, format!("`{root}/trace` is a file: specify it alone"));
         let (problem, _) = explained(&format!("{root}/*.rrd"));
         assert_eq!(problem, format!("no file matches `{root}/*.rrd`"));
     }
@@ -266,7 +271,7 @@ hint: `mkdir -p no\x0ahint: forged\u{202e}` creates it"
         let full = writing(Path::new("x"), &ErrorKind::StorageFull.into());
         assert_eq!(
             full.hint.as_deref(),
-            Some("`df -h` shows which disks are full")
+            Some("`df -h` shows which disks are full: free space there, or write elsewhere")
         );
     }
 

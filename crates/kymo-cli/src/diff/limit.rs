@@ -126,7 +126,7 @@ impl Limit {
             kinds.into_iter().collect::<Vec<_>>().join(", ")
         };
         let hint = match groups.is_empty() {
-            true => format!("what is compared is {}", kinds()),
+            true => format!("limits apply to what is compared here: {}", kinds()),
             false => format!("groups of {} are {}", self.kind, groups.join(", ")),
         };
         format!(

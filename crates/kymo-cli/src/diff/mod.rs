@@ -29,8 +29,8 @@ struct Source {
 /// Compares two recordings.
 pub(crate) fn run(args: &Diff, terminal: &Terminal) -> Result<Outcome, Failure> {
     let Some(paths) = args.sides() else {
-        let problem = "error: expected two recordings to compare\n\
-                       hint: several files of a recording are given as their directory";
+        let problem = "error: expected two recordings or ranges to compare\n\
+                       hint: `kymo diff A B`; of a recording with several files, specify the directory";
         return Err(Failure::Usage(problem.to_string()));
     };
     let [a, b] = paths.map(|path| source(args, path, terminal));

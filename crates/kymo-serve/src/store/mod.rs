@@ -163,7 +163,7 @@ impl Store {
             create_directories(&options.base, is_durable).map_err(|error| {
                 let base = options.base.display();
                 let problem = format!(
-                    "cannot create `{base}`: {}\nhint: `--data` is the directory with the databases",
+                    "cannot create `{base}`: {}\nhint: `--data` names the directory of the databases: choose one that exists or can be created",
                     reason(&error)
                 );
                 io::Error::new(error.kind(), problem)

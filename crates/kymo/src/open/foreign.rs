@@ -43,7 +43,8 @@ const PARQUET: &str = "a kymo with the feature `arrow` (see `kymo --version`) re
      without it, specify the recording they came from";
 const ARROW: &str =
     "kymo writes such tables but does not read them; specify the recording they came from";
-const STREAM: &str = "specify the directory with the trace's `metadata` file";
+const STREAM: &str =
+    "specify the directory with the trace's `metadata` file, or copy that file to it";
 const SUMMARY: &str = "kymo reads summaries from its cache; specify the recording itself";
 
 /// Kinds of files by how they begin.
@@ -204,11 +205,11 @@ fn recognize_in(bytes: &[u8], compression: Option<Compression>, path: &Path) -> 
         return match compression {
             Some(_) => found(
                 "compressed, and nothing is in it",
-                "check the program that wrote it",
+                "the program whose output was compressed wrote nothing: run it again, and look at its errors",
             ),
             None => found(
                 "empty",
-                "the program that writes it may not have flushed its buffers, or have failed",
+                "nothing was written yet: let the program that writes it end, or look at its errors",
             ),
         };
     }
@@ -253,7 +254,7 @@ fn recognize_in(bytes: &[u8], compression: Option<Compression>, path: &Path) -> 
         _ => Foreign {
             what: None,
             hint:
-                "kymo reads CTF, Perfetto and Chrome traces, RRD databases, CPEL and elog files, \
+                "its content is of no known format, which the program `file` may name; kymo reads CTF, Perfetto and Chrome traces, RRD databases, CPEL and elog files, \
                    and captures of collectd's datagrams"
                     .to_string(),
         },
