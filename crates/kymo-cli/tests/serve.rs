@@ -640,7 +640,7 @@ fn what_is_wrong_is_reported_before_it_begins() {
             &["--data", "wrong.toml", "--log-format", "json"],
             2,
             "`wrong.toml` is not a directory",
-            "`--data` names the directory of the databases",
+            "`--data` is the directory with the databases",
         ),
     ] {
         let (found, reported) = run(words);
