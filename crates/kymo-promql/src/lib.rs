@@ -11,6 +11,7 @@ mod aggregate;
 mod answer;
 mod ast;
 mod binary;
+mod compose;
 mod error;
 mod eval;
 mod functions;

@@ -62,7 +62,7 @@ const SYMBOLS: [&str; 24] = [
 ///
 /// # Errors
 ///
-/// What is no token, and a query that is too long.
+/// A part of the query that is not a token, or a query that is too long.
 pub(crate) fn tokens(query: &str) -> Result<Vec<(Token<'_>, usize)>, Problem> {
     if query.len() > LONGEST {
         let text = format!("the query is longer than {LONGEST} bytes");

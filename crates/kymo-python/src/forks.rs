@@ -110,7 +110,7 @@ impl<T> Drop for Worker<T> {
 
 /// What becomes of work when Ctrl-C is pressed.
 pub(crate) enum Interrupted<'s> {
-    /// It is told to stop, and nobody waits for it: what cannot be stopped ends in its thread.
+    /// It is stopped, and not waited for: work that cannot be stopped ends in its thread.
     Left(&'s dyn Fn()),
     /// It is waited for, since it writes.
     Finished,
