@@ -98,6 +98,15 @@ pub fn writing(path: &Path, error: &io::Error) -> Explained {
     }
 }
 
+/// What to do about a database that is damaged, or that another machine has written.
+pub fn damaged_database(path: &Path) -> String {
+    let path = path_text(path);
+    format!(
+        "`kymo rrd check {path}` lists all damage, `kymo rrd repair {path} -o NEW.rrd` saves the rest; if another \
+         machine wrote it, `--machine NAME` specifies that"
+    )
+}
+
 /// That a file cannot be written since its directory does not exist.
 pub fn no_directory(path: &Path, parent: &Path) -> Explained {
     let (shown, parent) = (path_text(path), path_text(parent));

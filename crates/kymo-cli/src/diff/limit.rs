@@ -123,10 +123,15 @@ impl Limit {
             .collect();
         let kinds = || {
             let kinds: BTreeSet<_> = changes.iter().map(|change| &*change.kind).collect();
-            kinds.into_iter().collect::<Vec<_>>().join(", ")
+            kinds.into_iter().collect::<Vec<_>>().join(" and ")
         };
         let hint = match groups.is_empty() {
-            true => format!("limits apply to what is compared here: {}", kinds()),
+            true => format!(
+                "only {} are compared; `{}` compares {} too",
+                kinds(),
+                self.compared_with(),
+                self.kind
+            ),
             false => format!("groups of {} are {}", self.kind, groups.join(", ")),
         };
         format!(
@@ -135,6 +140,15 @@ impl Limit {
             self.kind,
             self.group.pattern()
         )
+    }
+
+    /// The options with which groups of this kind are compared.
+    fn compared_with(&self) -> String {
+        match self.kind.strip_prefix("values.") {
+            Some(field) => format!("--field {field}"),
+            None if self.kind == "latency" => "--start EVENT --end EVENT".to_owned(),
+            None => "--enter EVENT --exit EVENT".to_owned(),
+        }
     }
 
     /// The figures that cross the limit, as messages; `None` if the group does not exist.

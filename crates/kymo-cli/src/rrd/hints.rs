@@ -61,9 +61,7 @@ pub(super) fn hint(words: &[&[u8]], message: &str) -> Option<String> {
             true => Some(format!(
                 "it is not a round-robin database: `kymo info {file}` shows what it is"
             )),
-            false => Some(format!(
-                "`kymo rrd check {file}` lists all damage, `kymo rrd repair {file} -o NEW.rrd` saves the rest"
-            )),
+            false => Some(explain::damaged_database(Path::new(file))),
         };
     }
     if words.first().is_some_and(|command| command == "restore") && is_database(file?) {

@@ -23,7 +23,7 @@ use std::io;
 use kymo_machine::ByteOrder;
 use kymo_text::Line;
 
-pub use self::read::{Error, begins, read};
+pub use self::read::{Error, begins, is_log, read};
 use crate::file::{File, TABLE_NAME_SIZE, kind};
 use crate::u32_at;
 

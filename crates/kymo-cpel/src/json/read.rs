@@ -16,10 +16,18 @@ use crate::write::{MOST_EVENTS, section};
 
 /// What each line begins with.
 const BEGINNING: &[u8] = b"{\"timestamp\":";
+/// The member of the first line.
+const DESCRIBES: &[u8] = b"\"cpel\":";
 
-/// Whether some bytes begin as JSON lines of recordings do.
+/// Whether some bytes begin as the JSON lines of a recording do.
 pub fn begins(bytes: &[u8]) -> bool {
     bytes.starts_with(BEGINNING)
+}
+
+/// Whether some bytes begin as the JSON lines of a CPEL file do: their first line describes the file.
+pub fn is_log(bytes: &[u8]) -> bool {
+    let first = bytes.split(|&byte| byte == b'\n').next().unwrap_or(bytes);
+    begins(bytes) && first.windows(DESCRIBES.len()).any(|part| part == DESCRIBES)
 }
 
 /// Why lines are not a CPEL file.
@@ -272,10 +280,9 @@ impl Making {
                 Ok(())
             }
             (Some(b"file"), Some(_)) => wrong("a second line describes the file"),
-            (_, None) => wrong(
-                "the first line is not that of a CPEL file (`\"cpel\":\"file\"`); hint: JSON lines are read only \
-                 of CPEL files, for which `kymo convert FILE.cpel --to jsonl` writes them",
-            ),
+            (_, None) => {
+                wrong("the first line is not that of a CPEL file: expected `\"cpel\":\"file\"`")
+            }
             (Some(b"section"), Some(header)) => self.section(reported, header.order),
             (Some(_), Some(_)) => wrong("`cpel` is neither `file` nor `section`"),
             (None, Some(header)) => self.event(&reported, header.order),

@@ -128,10 +128,7 @@ impl Error {
             )),
             Self::NotRecording { foreign, .. } => Some(foreign.hint.clone()),
             Self::Database(DatabaseError::Wrong { path, .. }) => {
-                let path = path.display();
-                Some(format!(
-                    "`kymo rrd check {path}` lists all damage, `kymo rrd repair {path} -o NEW.rrd` saves the rest"
-                ))
+                Some(explain::damaged_database(path))
             }
             Self::Added { hint, .. } => hint.clone(),
             Self::TooFar { .. } => Some("check --offset, --align and --clock-offset".to_string()),

@@ -85,7 +85,7 @@ pub(super) static FORMATS: [FileFormat; 5] = [
         endings: &["cpel", "elog", "gist"],
         probe: |bytes, path| match kymo_cpel::probe::probe(bytes) {
             Some(Likeness::Whole(_)) => Some(90),
-            _ if json::begins(bytes) => Some(90),
+            _ if json::is_log(bytes) => Some(90),
             // It may be damaged where its name says what it is: else it could be taken for datagrams.
             _ if kind_by_name(path).is_some() => Some(40),
             Some(Likeness::Beginning(_)) => Some(10),
@@ -167,7 +167,7 @@ fn kind_by_name(path: &Path) -> Option<Kind> {
 fn open_log(path: &Path, bytes: Bytes, options: &Options) -> Opened {
     let wrong = |error: &dyn ToString| Error::Log(LogError::wrong(path, &error.to_string()));
     let (bytes, kind) = match kymo_cpel::probe::probe(&bytes) {
-        _ if json::begins(&bytes) => {
+        _ if json::is_log(&bytes) => {
             let log = json::read(&bytes).map_err(|error| wrong(&error))?;
             (log, Kind::Cpel)
         }

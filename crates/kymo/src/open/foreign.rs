@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use kymo_cpel::json;
 use kymo_io::Compression;
 
 /// What a file is that is not a recording.
@@ -39,8 +40,8 @@ const NO_RECORDING: &str = "specify a recording: `kymo print --help` lists what 
 const PERF: &str =
     "`perf data convert --to-ctf DIR -i FILE` writes it as a CTF trace, which kymo reads";
 const PIPE_XZ: &str = "`xz -dc FILE | kymo print -` reads it from standard input";
-const PARQUET: &str = "a kymo with the feature `arrow` (see `kymo --version`) reads the Parquet files that kymo wrote; \
-     without it, specify the recording they came from";
+const PARQUET: &str = "this kymo was built without the feature `arrow`, which reads such files: install a package of \
+     kymo, or build it with `--features arrow`";
 const ARROW: &str =
     "kymo writes such tables but does not read them; specify the recording they came from";
 const STREAM: &str =
@@ -237,6 +238,10 @@ fn recognize_in(bytes: &[u8], compression: Option<Compression>, path: &Path) -> 
     }
     let text = bytes.trim_ascii_start();
     match (text.first(), compression) {
+        (Some(b'{'), _) if json::begins(text) => found(
+            "events as lines of JSON",
+            "kymo writes such lines, but reads those of CPEL files only; specify the recording that they were made of",
+        ),
         (Some(b'{' | b'['), _) => found(
             "JSON, but not a trace",
             "a Chrome trace is an object with `traceEvents`, or a list of events with `ph` and `ts`",
