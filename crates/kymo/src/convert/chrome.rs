@@ -190,8 +190,6 @@ fn counter_value(value: Value<'_>) -> Option<ChromeValue> {
 impl<'m> Sink for Chrome<'m> {
     type Renderer = ChromeRenderer<'m>;
 
-    const ROWS: bool = true;
-
     fn renderer(&self) -> ChromeRenderer<'m> {
         ChromeRenderer {
             filler: Filler::with_raw_texts(self.binding.plan()),
@@ -203,6 +201,10 @@ impl<'m> Sink for Chrome<'m> {
             packet: Line::new(),
             stack: Vec::new(),
         }
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
     }
 
     fn row(

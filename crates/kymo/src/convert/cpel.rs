@@ -462,8 +462,6 @@ fn code_of(class: &EventClass) -> Option<u32> {
 impl<'m> Sink for Cpel<'m> {
     type Renderer = CpelRenderer<'m>;
 
-    const ROWS: bool = true;
-
     fn renderer(&self) -> CpelRenderer<'m> {
         CpelRenderer {
             plan: self.plan,
@@ -473,6 +471,10 @@ impl<'m> Sink for Cpel<'m> {
             recording: 0,
             is_text: false,
         }
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
     }
 
     fn row(

@@ -405,8 +405,6 @@ fn argument(kind: &Kind) -> Option<(Argument, &'static str)> {
 impl<'m> Sink for Elog<'m> {
     type Renderer = ElogRenderer<'m>;
 
-    const ROWS: bool = true;
-
     fn renderer(&self) -> ElogRenderer<'m> {
         ElogRenderer {
             plan: self.plan,
@@ -414,6 +412,10 @@ impl<'m> Sink for Elog<'m> {
             fields: FieldText::default(),
             recording: 0,
         }
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
     }
 
     fn row(

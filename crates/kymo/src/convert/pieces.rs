@@ -136,10 +136,12 @@ impl Pieces {
 impl Sink for Pieces {
     type Renderer = Numbers;
 
-    const ROWS: bool = true;
-
     fn renderer(&self) -> Numbers {
         Numbers::default()
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
     }
 
     fn rows(

@@ -4,11 +4,10 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use kymo_model::{Chunk, Cursor, Event, EventBlock, Fault, FaultCode, Recording};
+use kymo_model::{Chunk, Cursor, Event, EventBlock, Fault, FaultCode, FieldId, Recording};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
-use super::any_sink::Worker;
 use super::entries::{Batch, Entries, Entry, NO_TIME};
 use super::source::SourceInfo;
 use super::{BlockWish, Predicate, Select, Window};
@@ -104,6 +103,48 @@ pub(super) struct WorkerState<'r, P> {
     /// What [marks](Select::mark) events.
     pub mark: Option<Predicate<'r>>,
     pub block: EventBlock,
+}
+
+impl<'r, P: Renderer> WorkerState<'r, P> {
+    pub(super) fn new(renderer: P, select: &'r dyn Select) -> Self {
+        Self {
+            renderer,
+            predicate: select.predicate(),
+            mark: select.mark(),
+            block: EventBlock::default(),
+        }
+    }
+}
+
+/// What a thread works with, whatever its renderer: merging and sharing out the work are compiled once.
+pub(super) trait Worker<'r>: Send {
+    /// Decodes and renders a batch of events; the cursor is `None` at the end of the chunk.
+    fn do_job(&mut self, jobs: &Jobs<'r>, job: Job<'r>) -> (Batch, Option<AnyCursor<'r>>);
+
+    /// As [`Renderer::looks_at`].
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool;
+}
+
+impl<'r, P: Renderer> Worker<'r> for WorkerState<'r, P> {
+    fn do_job(&mut self, jobs: &Jobs<'r>, job: Job<'r>) -> (Batch, Option<AnyCursor<'r>>) {
+        jobs.do_job(job, self)
+    }
+
+    fn looks_at(
+        &self,
+        recording: usize,
+        source: &AnyRecording,
+        class: usize,
+        field: FieldId,
+    ) -> bool {
+        self.renderer.looks_at(recording, source, class, field)
+    }
 }
 
 impl<'r> Jobs<'r> {

@@ -10,15 +10,14 @@ use kymo_model::{Narrowed, Recording, RowPlace};
 use kymo_text::Line;
 use kymo_time::Timestamp;
 
-use super::any_sink::{AnySink, Worker};
 use super::entries::NO_TIME;
 use super::head::{Head, Key};
-use super::job::{Jobs, StopOnDrop};
+use super::job::{Jobs, StopOnDrop, Worker};
 use super::source::SourceInfo;
 use super::window::{MergeWindow, renew_keys};
 use super::{Options, Output, Select, Summary};
 use crate::AnyRecording;
-use crate::show::{Message, MessageKind};
+use crate::show::{Message, MessageKind, Sink};
 
 /// Maximum number of runs of rows that are handed over at once.
 const MOST_RUNS: usize = 256;
@@ -42,7 +41,7 @@ pub(super) struct Merger<'r> {
     recordings: &'r [AnyRecording],
     select: &'r dyn Select,
     options: &'r Options,
-    sink: &'r mut dyn AnySink<'r>,
+    sink: &'r mut dyn Sink,
     /// Whether the sink takes rows, not text.
     takes_rows: bool,
     output: &'r mut dyn Output,
@@ -58,7 +57,7 @@ impl<'r> Merger<'r> {
         recordings: &'r [AnyRecording],
         select: &'r dyn Select,
         options: &'r Options,
-        sink: &'r mut dyn AnySink<'r>,
+        sink: &'r mut dyn Sink,
         output: &'r mut dyn Output,
     ) -> Self {
         Self {
@@ -75,10 +74,12 @@ impl<'r> Merger<'r> {
         }
     }
 
-    pub(super) fn run(mut self) -> io::Result<Summary> {
+    /// One thread for each worker, of which there is at least one: the first is this thread's.
+    pub(super) fn run(mut self, mut workers: Vec<Box<dyn Worker<'r> + 'r>>) -> io::Result<Summary> {
         let recordings = self.recordings;
         let wanted = wanted_classes(recordings, self.select);
-        let mut worker = self.sink.worker(self.select);
+        let threads = workers.len();
+        let mut worker = workers.swap_remove(0);
         let mut sources = Vec::new();
         for (recording, source) in recordings.iter().enumerate() {
             let narrowed = match self.takes_rows {
@@ -100,11 +101,6 @@ impl<'r> Merger<'r> {
                 });
             }
         }
-        let chunks = sources
-            .iter()
-            .map(|source| source.input.chunk_count(source.stream))
-            .sum::<usize>();
-        let threads = self.options.threads.clamp(1, chunks.max(1));
         let by_stream = self.sink.is_by_stream();
         let jobs = Jobs::new(
             sources,
@@ -116,8 +112,7 @@ impl<'r> Merger<'r> {
         let result = std::thread::scope(|scope| {
             // However this ends, the threads must not wait for more.
             let _stop = StopOnDrop(&jobs);
-            for _ in 1..threads {
-                let mut worker = self.sink.worker(self.select);
+            for mut worker in workers {
                 let jobs = &jobs;
                 let spawned = std::thread::Builder::new()
                     .spawn_scoped(scope, move || jobs.work(&mut *worker));

@@ -9,7 +9,6 @@
 //! Events of the same time come in the order of babeltrace2's muxer: by the UUID of their
 //! trace, its name, stream class, stream, kind of message, event class.
 
-mod any_sink;
 mod entries;
 mod head;
 mod job;
@@ -27,9 +26,10 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use kymo_model::{FaultReport, FieldId, RowPlace};
+use kymo_model::{FaultReport, FieldId, Recording as _, RowPlace};
 use kymo_time::Timestamp;
 
+use self::job::{Worker, WorkerState};
 use crate::AnyRecording;
 use crate::Discarded;
 use crate::show::Sink;
@@ -275,5 +275,15 @@ pub fn run<A: Sink>(
     sink: &mut A,
     output: &mut dyn Output,
 ) -> io::Result<Summary> {
-    merge::Merger::new(recordings, select, options, sink, output).run()
+    let chunks = recordings.iter().map(|recording| {
+        let streams = 0..recording.streams().len();
+        streams
+            .map(|stream| recording.chunk_count(stream))
+            .sum::<usize>()
+    });
+    let threads = options.threads.clamp(1, chunks.sum::<usize>().max(1));
+    let worker =
+        |_| -> Box<dyn Worker<'_> + '_> { Box::new(WorkerState::new(sink.renderer(), select)) };
+    let workers = (0..threads).map(worker).collect();
+    merge::Merger::new(recordings, select, options, sink, output).run(workers)
 }

@@ -320,10 +320,12 @@ impl<'p, R: Receiver> Lists<'p, R> {
 impl<'p, R: Receiver> Sink for Lists<'p, R> {
     type Renderer = Filler<'p>;
 
-    const ROWS: bool = true;
-
     fn renderer(&self) -> Filler<'p> {
         Filler::new(&self.plan.columns)
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
     }
 
     fn row(

@@ -119,10 +119,12 @@ fn cut(text: &str) -> String {
 impl<'p> Sink for Grid<'p> {
     type Renderer = Filler<'p>;
 
-    const ROWS: bool = true;
-
     fn renderer(&self) -> Filler<'p> {
         Filler::with_raw_texts(&self.plan.rows)
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
     }
 
     fn begin(

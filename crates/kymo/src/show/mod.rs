@@ -152,10 +152,14 @@ pub trait Renderer: Send {
 /// go to standard error.
 pub trait Sink {
     /// What renders the events for it.
-    type Renderer: Renderer;
+    type Renderer: Renderer
+    where
+        Self: Sized;
 
     /// A renderer for one more thread.
-    fn renderer(&self) -> Self::Renderer;
+    fn renderer(&self) -> Self::Renderer
+    where
+        Self: Sized;
 
     /// Whether it wants messages that are neither events nor losses.
     fn wants_structure(&self) -> bool {
@@ -194,7 +198,9 @@ pub trait Sink {
     }
 
     /// Whether it takes [rows](Self::rows) instead of events.
-    const ROWS: bool = false;
+    fn takes_rows(&self) -> bool {
+        false
+    }
 
     /// Rows in their final order, with what renderers made of them: unless it has its own way, one [row](Self::row)
     /// after the other. `false` ends the run.

@@ -510,10 +510,12 @@ struct Gather<'a, T> {
 impl<'a, T: TakeRows> Sink for Gather<'a, T> {
     type Renderer = Filler<'a>;
 
-    const ROWS: bool = true;
-
     fn renderer(&self) -> Filler<'a> {
         Filler::new(&self.plan.rows)
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
     }
 
     fn is_by_stream(&self) -> bool {

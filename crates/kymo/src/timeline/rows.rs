@@ -217,10 +217,12 @@ impl Gatherer<'_> {
 impl<'a> Sink for Gatherer<'a> {
     type Renderer = Filler<'a>;
 
-    const ROWS: bool = true;
-
     fn renderer(&self) -> Filler<'a> {
         Filler::new(self.plan)
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
     }
 
     fn message(

@@ -55,10 +55,12 @@ pub(super) struct Sequencer<'a, A> {
 impl<'a, A: Analysis> Sink for Sequencer<'a, A> {
     type Renderer = Filler<'a>;
 
-    const ROWS: bool = true;
-
     fn renderer(&self) -> Filler<'a> {
         Filler::with_raw_texts(&self.plan.rows)
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
     }
 
     fn message(

@@ -254,14 +254,16 @@ fn counter_value(value: Value<'_>) -> Option<CounterValue> {
 impl<'m> Sink for Perfetto<'m> {
     type Renderer = PerfettoRenderer<'m>;
 
-    const ROWS: bool = true;
-
     fn renderer(&self) -> PerfettoRenderer<'m> {
         PerfettoRenderer::new(
             Filler::with_raw_texts(self.binding.plan()),
             Arc::clone(&self.names),
             Arc::clone(&self.losses),
         )
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
     }
 
     fn row(

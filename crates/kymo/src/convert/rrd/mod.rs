@@ -377,10 +377,12 @@ impl<'m> Rrd<'m> {
 impl<'m> Sink for Rrd<'m> {
     type Renderer = Filler<'m>;
 
-    const ROWS: bool = true;
-
     fn renderer(&self) -> Filler<'m> {
         Filler::with_raw_texts(self.binding.plan())
+    }
+
+    fn takes_rows(&self) -> bool {
+        true
     }
 
     fn row(
