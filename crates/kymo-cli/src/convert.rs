@@ -254,8 +254,14 @@ impl<'a> Job<'a> {
                 return Ok(Outcome::Damage);
             }
         }
-        if !self.is_explained && matches!(&done, Ok(summary) if summary.events == 0) {
-            self.wanted().warn_of_none(self.recordings, terminal);
+        if !self.is_explained
+            && let Ok(Summary {
+                events: 0, faults, ..
+            }) = &done
+        {
+            let is_damaged = *faults > 0 || self.outcome != Outcome::Good;
+            self.wanted()
+                .warn_of_none(self.recordings, is_damaged, terminal);
         }
         if done.is_ok() && !is_stdout(self.output) {
             terminal.wrote(self.output, opens_with);

@@ -168,7 +168,8 @@ fn format(args: &Graph) -> Result<PictureFormat, Failure> {
     let known = ending.and_then(|ending| PictureFormat::from_str(ending, true).ok());
     known.ok_or_else(|| {
         Failure::Usage(format!(
-            "error: `{}` does not end in .png, .svg, .pdf, .eps or .html\nhint: specify the format with `--format`",
+            "error: `{}` does not end in .png, .svg, .pdf, .eps or .html\n\
+             hint: choose one of these endings, or specify the format with `--format`",
             args.output.display()
         ))
     })

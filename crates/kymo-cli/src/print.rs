@@ -191,9 +191,10 @@ fn show_in<A: Sink>(
     let recordings = &inputs.recordings;
     let options = options(args, args.limit);
     let mut output = Console::new(args, terminal);
-    let none = || {
+    let none = |is_damaged| {
         if !is_explained && args.limit != Some(0) {
-            wanted.warn_of_none(recordings, terminal);
+            let is_damaged = is_damaged || outcome != Outcome::Good;
+            wanted.warn_of_none(recordings, is_damaged, terminal);
         }
     };
     if args.before > 0 || args.after > 0 {
@@ -243,12 +244,12 @@ fn ended(
     terminal: &Terminal,
     summary: &Summary,
     outcome: Outcome,
-    warn_of_none: impl FnOnce(),
+    warn_of_none: impl FnOnce(bool),
 ) -> Result<Outcome, Failure> {
     io::stdout().flush()?;
     terminal.end_progress();
     if summary.events == 0 {
-        warn_of_none();
+        warn_of_none(summary.faults > 0);
     }
     let is_lost = args.work.strict && !summary.discarded.is_empty();
     Ok(match summary.faults {

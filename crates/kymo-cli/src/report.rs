@@ -143,7 +143,7 @@ pub(crate) fn stats(args: &args::Stats, terminal: &Terminal) -> Result<Outcome, 
         Stats::with_spread(&inputs.recordings, &filter, options, &known, stretches)
     });
     if stats.total.events == 0 && !is_explained {
-        wanted.warn_of_none(&inputs.recordings, terminal);
+        wanted.warn_of_none(&inputs.recordings, !stats.faults.is_empty(), terminal);
     }
     if !args.json && !args.each && inputs.recordings.len() > MANY {
         stats.merge_recordings();

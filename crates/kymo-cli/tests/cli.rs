@@ -296,22 +296,30 @@ fn filters_that_match_nothing_are_warned_of() {
             "{error}"
         );
     }
-    for (window, hint) in [
-        (["--begin", "2026-11-21 12:00"], ""),
+    for (window, wanted, hint) in [
+        (
+            ["--begin", "2026-11-21 12:00"],
+            "from 2026-11-21 12:00:00.000000000",
+            "",
+        ),
         (
             ["--end", "10"],
+            "to 1970-01-01 00:00:10.000000000",
             "hint: a number is seconds since 1970; `+SEC` counts from the first event\n",
         ),
         (
             ["--timerange", "09:05,09:06"],
+            "2026-11-21 09:05:00.000000000 to 2026-11-21 09:06:00.000000000",
             "hint: a time without a date is of the day of the first event\n",
         ),
     ] {
         let args = [&["print", "--clock-gmt"][..], &window, &[SMALL]].concat();
         let (code, printed, error) = all(&args);
         assert_eq!((code, printed.as_str()), (0, ""));
-        let warning = "warning: no event is in the given time range: the recordings span \
-             2026-11-21 09:04:22.051815625 to 2026-11-21 09:04:23.310716472\n";
+        let warning = format!(
+            "warning: no event is in the given time range, {wanted}: the recordings span \
+             2026-11-21 09:04:22.051815625 to 2026-11-21 09:04:23.310716472\n"
+        );
         assert_eq!(error, format!("{warning}{hint}"));
     }
     for time in [

@@ -457,7 +457,7 @@ fn logs_become_lines_and_logs_again() {
     let (code, _, error) = kymo(&["info", &lines]);
     assert_eq!(code, 3);
     assert!(
-        error.contains("a.jsonl: line 1, column 1: the first line is not that of a CPEL file"),
+        error.contains("a.jsonl` is not a recording: it is events as lines of JSON"),
         "{error}"
     );
     let (code, _, error) = kymo(&["convert", "be_basic.cpel", "-o", &path(""), "--to", "cpel"]);

@@ -17,7 +17,7 @@ use kymo_cpel::points::PointDefinitions;
 use kymo_io::STANDARD_INPUT;
 use kymo_model::{Recording, Shift};
 use kymo_text::diagnostic::{Diagnostic, Severity};
-use kymo_time::NANOS_PER_SECOND;
+use kymo_time::{NANOS_PER_SECOND, Timestamp};
 
 use crate::args::{Input, LiveFrom, Selection, Work};
 use crate::key::KeyFile;
@@ -464,12 +464,18 @@ impl Wanted {
             terminal.warning_picture(&warning.render("--where", terminal.color()));
             is_explained = true;
         }
-        if let Some((first, last)) = self.times.misses(&inputs.recordings, self.gmt) {
+        if let Some((wanted, spanned)) = self.times.misses(&inputs.recordings, self.gmt) {
             let style = inputs.style();
+            let (begin, end) = (style.time(wanted.begin), style.time(wanted.end));
+            let wanted = match (wanted.begin == Timestamp::MIN, wanted.end == Timestamp::MAX) {
+                (_, true) => format!("from {begin}"),
+                (true, _) => format!("to {end}"),
+                _ => format!("{begin} to {end}"),
+            };
             terminal.warning(format_args!(
-                "no event is in the given time range: the recordings span {} to {}",
-                style.time(first),
-                style.time(last)
+                "no event is in the given time range, {wanted}: the recordings span {} to {}",
+                style.time(spanned.begin),
+                style.time(spanned.end)
             ));
             if let Some(hint) = self.times.hint(&inputs.recordings, self.gmt) {
                 terminal.hint(hint);
@@ -479,8 +485,9 @@ impl Wanted {
         is_explained
     }
 
-    /// Warns that no event was found, if filters were set. Call it if no other warning said why.
-    pub fn warn_of_none(&self, recordings: &[AnyRecording], terminal: &Terminal) {
+    /// Warns that no event was found, if filters were set; `is_damaged` says whether some could not be read. Call it if no
+    /// other warning said why.
+    pub fn warn_of_none(&self, recordings: &[AnyRecording], is_damaged: bool, terminal: &Terminal) {
         let has_times = self.times.begin.is_some() || self.times.end.is_some();
         let filters = [
             ("--event", !self.query.events.is_empty()),
@@ -499,6 +506,10 @@ impl Wanted {
             .map(|recording| recording.path().display().to_string());
         let path = path.unwrap_or_default();
         terminal.hint(match has_times {
+            _ if is_damaged => format!(
+                "not all of the recordings could be read, as reported above: if `{path}` is whole where it was recorded, \
+                 copy it again"
+            ),
             true => format!("`kymo info {path}` shows when the recording begins and ends"),
             false if self.query.condition.is_some() => {
                 format!("`kymo values --field FIELD {path}` shows which values a field has")

@@ -167,7 +167,7 @@ pub(crate) fn target(name: &str) -> Result<Target, String> {
     }
     find(name)
         .map(Target::Native)
-        .map_err(|error| format!("{error}, and `portable` is one too"))
+        .map_err(|error| format!("{error}; `portable` is possible, too"))
 }
 
 /// The commands of rrdtool as parts of the help. They are read in rrdtool's own way, and not by

@@ -64,7 +64,7 @@ pub(super) fn target(args: &Convert) -> Result<To, Failure> {
             let endings = ENDINGS.map(|ending| format!(".{ending}")).join(" ");
             format!(
                 "error: the name of the output, `{path}`, does not say its format\n\
-                 hint: {meant}specify it with `--to`, or by the ending: {endings}; a directory is a CTF trace"
+                 hint: {meant}specify it with `--to`, or by the ending: {endings}; without an ending, it is a directory with a CTF trace"
             )
         }
     }))

@@ -125,20 +125,21 @@ impl Limit {
             let kinds: BTreeSet<_> = changes.iter().map(|change| &*change.kind).collect();
             kinds.into_iter().collect::<Vec<_>>().join(" and ")
         };
-        let hint = match groups.is_empty() {
-            true => format!(
-                "only {} are compared; `{}` compares {} too",
-                kinds(),
+        if groups.is_empty() {
+            return format!(
+                "error: `{}`: {} is not compared here\nhint: `{}` compares it; without that, only {} are compared",
+                self.source,
+                self.kind,
                 self.compared_with(),
-                self.kind
-            ),
-            false => format!("groups of {} are {}", self.kind, groups.join(", ")),
-        };
+                kinds()
+            );
+        }
         format!(
-            "error: `{}`: no group of {} matches `{}`\nhint: {hint}",
+            "error: `{0}`: no group of {1} matches `{2}`\nhint: groups of {1} are {3}",
             self.source,
             self.kind,
-            self.group.pattern()
+            self.group.pattern(),
+            groups.join(", ")
         )
     }
 

@@ -30,7 +30,7 @@ struct Source {
 pub(crate) fn run(args: &Diff, terminal: &Terminal) -> Result<Outcome, Failure> {
     let Some(paths) = args.sides() else {
         let problem = "error: expected two recordings or ranges to compare\n\
-                       hint: `kymo diff A B`; of a recording with several files, specify the directory";
+                       hint: `kymo diff A B`, or `kymo diff A@BEGIN..END A@BEGIN..END`; of a recording with several files, specify the directory";
         return Err(Failure::Usage(problem.to_string()));
     };
     let [a, b] = paths.map(|path| source(args, path, terminal));

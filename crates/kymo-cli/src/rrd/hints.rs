@@ -146,7 +146,9 @@ pub(super) fn hint(words: &[&[u8]], message: &str) -> Option<String> {
         || message.contains("data source readings (got")
     {
         let order = sources_hint(file?, None)?;
-        return Some(format!("{order}; `-t NAME:NAME` chooses some of them"));
+        return Some(format!(
+            "write a value for each data source; {order}; `-t NAME:NAME` chooses some of several"
+        ));
     }
     if message.contains("expected timestamp not found") {
         return Some("values are written TIME:VALUE[:VALUE]..., such as N:1.5".to_string());

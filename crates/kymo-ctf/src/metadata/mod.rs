@@ -310,7 +310,7 @@ fn not_text(text: &str, is_packetized: bool) -> Option<Diagnostic> {
             "programs write it when tracing ends or a session is stopped (`lttng stop`): copy the trace again after that",
         )),
         Some(first) if !is_packetized && (first == '\u{fffd}' || first.is_control() && first != '\u{1e}') => {
-            Some(Diagnostic::error("the metadata is neither text nor packets of it").with_help(
+            Some(Diagnostic::error("the metadata is neither text nor packets of text").with_help(
                 "the file was overwritten or damaged, or is of something else: copy it again from where it was recorded",
             ))
         }

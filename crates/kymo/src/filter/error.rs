@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use kymo_text::diagnostic::Diagnostic;
+use kymo_text::nearest;
 
 /// An error in a condition, or a warning of what is odd in it: what, where, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,15 @@ impl FilterError {
     pub(super) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    /// The same, if one of these names may be meant: they can be written here, and are not fields.
+    pub(crate) fn meant<const N: usize>(self, names: [&'static str; N]) -> Self {
+        let written = self.source.get(self.range.clone()).unwrap_or_default();
+        match nearest(written, names) {
+            Some(name) => self.help(format!("did you mean `{name}`?")),
+            None => self,
+        }
     }
 
     /// Which bytes of the condition are wrong.

@@ -342,7 +342,7 @@ impl TimeQuery {
                 None => String::new(),
             };
             return Err(TimeError(format!(
-                "the time range ends before it begins: from `{}` to `{}`\nhint: exchange the two times",
+                "the time range ends before it begins: from `{}` to `{}`\nhint: exchange the two times, or write their dates",
                 source(&self.begin),
                 source(&self.end)
             )));
@@ -383,18 +383,14 @@ impl TimeQuery {
         })
     }
 
-    /// When the recordings begin and end, if none of them has a time that is wanted. `None` also
-    /// where it is not known when they end.
-    pub fn misses<R: Recording>(
-        &self,
-        recordings: &[R],
-        gmt: bool,
-    ) -> Option<(Timestamp, Timestamp)> {
+    /// What is wanted, and when the recordings begin and end, if none of them has such a time. `None` also where it is
+    /// not known when they end.
+    pub fn misses<R: Recording>(&self, recordings: &[R], gmt: bool) -> Option<(Window, Window)> {
         if self.begin.is_none() && self.end.is_none() {
             return None;
         }
         let windows = self.windows(recordings, gmt).ok()?;
-        let mut all: Option<(Timestamp, Timestamp)> = None;
+        let mut all: Option<(Window, Window)> = None;
         for (recording, window) in recordings.iter().zip(windows) {
             let Some(first) = first_time(recording) else {
                 continue;
@@ -403,8 +399,10 @@ impl TimeQuery {
             if window.begin <= last && first <= window.end {
                 return None;
             }
-            let (begin, end) = all.unwrap_or((first, last));
-            all = Some((begin.min(first), end.max(last)));
+            let (begin, end) = (first, last);
+            let (wanted, spanned) = all.unwrap_or((window, Window { begin, end }));
+            let (begin, end) = (spanned.begin.min(begin), spanned.end.max(end));
+            all = Some((wanted, Window { begin, end }));
         }
         all
     }

@@ -44,8 +44,8 @@ const PARQUET: &str = "this kymo was built without the feature `arrow`, which re
      kymo, or build it with `--features arrow`";
 const ARROW: &str =
     "kymo writes such tables but does not read them; specify the recording they came from";
-const STREAM: &str =
-    "specify the directory with the trace's `metadata` file, or copy that file to it";
+const STREAM: &str = "specify the directory with the trace's `metadata` file; if it is missing, copy it from where the trace was recorded, \
+     into the directory with the streams";
 const SUMMARY: &str = "kymo reads summaries from its cache; specify the recording itself";
 
 /// Kinds of files by how they begin.
@@ -240,7 +240,8 @@ fn recognize_in(bytes: &[u8], compression: Option<Compression>, path: &Path) -> 
     match (text.first(), compression) {
         (Some(b'{'), _) if json::begins(text) => found(
             "events as lines of JSON",
-            "kymo writes such lines, but reads those of CPEL files only; specify the recording that they were made of",
+            "kymo reads such lines only if `kymo convert LOG.cpel --to jsonl` wrote them; specify the recording that they \
+             were made of",
         ),
         (Some(b'{' | b'['), _) => found(
             "JSON, but not a trace",
@@ -259,8 +260,8 @@ fn recognize_in(bytes: &[u8], compression: Option<Compression>, path: &Path) -> 
         _ => Foreign {
             what: None,
             hint:
-                "its content is of no known format, which the program `file` may name; kymo reads CTF, Perfetto and Chrome traces, RRD databases, CPEL and elog files, \
-                   and captures of collectd's datagrams"
+                "kymo does not know its format (the program `file` may); it reads CTF, Perfetto and Chrome traces, RRD databases, \
+                 CPEL and elog files, and captures of collectd's datagrams"
                     .to_string(),
         },
     }

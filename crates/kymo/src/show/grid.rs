@@ -60,7 +60,7 @@ impl GridPlan {
         let rows = RowPlan::of_wishes(recordings, &[wish], |_, _| Some(vec![0]));
         Ok(Self {
             columns: cells,
-            rows: rows.map_err(|(_, error)| error)?,
+            rows: rows.map_err(|(_, error)| error.meant(["time", "name"]))?,
         })
     }
 }

@@ -84,7 +84,7 @@ fn wrong_lines_are_reported() {
             vec![event],
             1,
             1,
-            "the first line is not that of a CPEL file (`\"cpel\":\"file\"`); hint: JSON lines",
+            "the first line is not that of a CPEL file: expected `\"cpel\":\"file\"`",
         ),
         (vec![file, event], 2, 1, "section 0 does not hold events"),
         (
