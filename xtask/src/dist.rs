@@ -1,5 +1,6 @@
 //! What is released: a program, archives and packages, the same bytes from the same commit.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,10 +23,21 @@ const FILES: &[(&str, &str)] = &[
     ("NOTICE", "usr/share/doc/kymo/NOTICE"),
     ("CHANGELOG.md", "usr/share/doc/kymo/CHANGELOG.md"),
     ("README.md", "usr/share/doc/kymo/README.md"),
+    // What it links to.
+    ("LICENSE-MIT", "usr/share/doc/kymo/LICENSE-MIT"),
+    ("ARCHITECTURE.md", "usr/share/doc/kymo/ARCHITECTURE.md"),
+    ("CONTRIBUTING.md", "usr/share/doc/kymo/CONTRIBUTING.md"),
+    ("SECURITY.md", "usr/share/doc/kymo/SECURITY.md"),
 ];
 
 /// Recordings of the guides, below `examples`.
-const EXAMPLES: &[&str] = &["lttng-small", "kernel-small", "munin", "vpp-small.cpel"];
+const EXAMPLES: &[&str] = &[
+    "lttng-small",
+    "lttng-discarded",
+    "kernel-small",
+    "munin",
+    "vpp-small.cpel",
+];
 
 /// A target that needs nothing of the system, for `--static`.
 const STATIC: &str = "x86_64-unknown-linux-musl";
@@ -244,7 +256,8 @@ impl Release<'_> {
             install(&root().join(from), &stage.join(to), 0o644)?;
         }
         let mut documents = files(&root().join("docs"))?;
-        documents.retain(|path| path.extension().is_some_and(|it| it == "md" || it == "svg"));
+        let is_read = |it: &OsStr| it == "md" || it == "svg" || it == "png";
+        documents.retain(|path| path.extension().is_some_and(is_read));
         for name in EXAMPLES {
             documents.extend(files(&root().join("examples").join(name))?);
         }
@@ -309,6 +322,7 @@ impl Release<'_> {
              Maintainer: The kymo developers <kymo@localhost>\n\
              Section: utils\n\
              Priority: optional\n\
+             Installed-Size: {}\n\
              Depends: libc6 (>= {}), libgcc-s1\n\
              Recommends: tzdata\n\
              Description: reads, converts, merges, queries and shows performance records\n \
@@ -316,6 +330,7 @@ impl Release<'_> {
              metrics of collectd; converts, merges, queries and shows them; and keeps databases in\n \
              place of rrdcached.\n",
             self.version,
+            installed_size(stage)?,
             glibc(program)?,
         );
         write(&stage.join("DEBIAN/control"), control.as_bytes(), 0o644)?;
@@ -391,6 +406,15 @@ fn static_linker(directory: &Path) -> Outcome<PathBuf> {
     );
     write(&linker, script.as_bytes(), 0o755)?;
     Ok(linker)
+}
+
+/// The size of all files of a package in KiB, each rounded up, as Debian counts it.
+fn installed_size(stage: &Path) -> Outcome<u64> {
+    let mut sum = 0;
+    for file in files(stage)? {
+        sum += file.symlink_metadata()?.len().div_ceil(1024);
+    }
+    Ok(sum)
 }
 
 /// Parts a program from its debug information, which debuggers find by its name.

@@ -4,15 +4,29 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::process::ExitCode;
 
 use kymo::timeline::{Columns, Query, Timeline};
 use kymo_model::Value;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match count() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn count() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("which recording?")?;
     let opened = kymo::open::open(&[path.into()], &kymo::open::Options::default());
     for error in &opened.errors {
         eprintln!("{error}");
+    }
+    if opened.recordings.is_empty() {
+        return Err("nothing could be read".into());
     }
 
     let mut query = Query::default();

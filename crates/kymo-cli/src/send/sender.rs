@@ -238,7 +238,14 @@ impl<'t> Sender<'t> {
         if reply.status() >= 0 {
             return Ok(true);
         }
-        self.refuse(place, format_args!("the server replies: {}", reply.text()))?;
+        let text = reply.text();
+        let hint = match text.ends_with("isn't defined.") {
+            true => {
+                "\nhint: the server's `types.db` lacks this type: `kymo serve --types-db FILE` reads another"
+            }
+            false => "",
+        };
+        self.refuse(place, format_args!("the server replies: {text}{hint}"))?;
         Ok(false)
     }
 
