@@ -30,6 +30,7 @@ const NAMES: [&str; 10] = [
 pub(super) const PLAIN: u64 = 0;
 pub(super) const PLAIN_DICTIONARY: u64 = 2;
 pub(super) const RLE: u64 = 3;
+pub(super) const BIT_PACKED: u64 = 4;
 const DELTA_BINARY_PACKED: u64 = 5;
 const DELTA_LENGTH_BYTE_ARRAY: u64 = 6;
 const DELTA_BYTE_ARRAY: u64 = 7;
@@ -107,9 +108,7 @@ impl PageValues {
             _ if bytes.is_empty() => State::Plain,
             (PLAIN_DICTIONARY | RLE_DICTIONARY, _) => {
                 let dictionary = dictionary.ok_or("it has no dictionary before it")?;
-                let width = u32::from(bytes[0]);
-                let runs = Runs::new(bytes.slice(1..), width, dictionary.len() as u64)?;
-                State::Dictionary(runs)
+                State::Dictionary(Runs::places(&bytes, dictionary.len())?)
             }
             (RLE, Bool) => State::Runs(Runs::levels(bytes.slice(bytes.len().min(4)..), 1)?),
             (DELTA_BINARY_PACKED, Int32 | Int64) => {

@@ -56,6 +56,8 @@ fn thrift<'a, T>(
 /// Numbers below a limit, in runs of the same number and in groups of eight.
 #[derive(Debug)]
 pub(super) struct Runs {
+    /// What each number is.
+    what: &'static str,
     bytes: Bytes,
     at: usize,
     width: u32,
@@ -70,16 +72,19 @@ enum Run {
     Same(u32),
     /// The bit at which the next number begins.
     Packed(usize),
+    /// The same where the bits of each byte, and so those of each number, are in reverse order.
+    Reversed(usize),
 }
 
 impl Runs {
-    pub(super) fn new(bytes: Bytes, width: u32, limit: u64) -> Result<Self, Problem> {
+    fn new(what: &'static str, bytes: Bytes, width: u32, limit: u64) -> Result<Self, Problem> {
         if width > MOST_RUN_BITS {
             return Err(format!(
                 "numbers in runs have {width} bits, and there are up to {MOST_RUN_BITS}"
             ));
         }
         Ok(Self {
+            what,
             bytes,
             at: 0,
             width,
@@ -91,7 +96,36 @@ impl Runs {
 
     /// Levels up to a greatest one.
     pub(super) fn levels(bytes: Bytes, most: u32) -> Result<Self, Problem> {
-        Self::new(bytes, u32::BITS - most.leading_zeros(), u64::from(most) + 1)
+        let width = u32::BITS - most.leading_zeros();
+        Self::new("level", bytes, width, u64::from(most) + 1)
+    }
+
+    /// Places in a dictionary of so many values; the first byte is how many bits each has.
+    pub(super) fn places(bytes: &Bytes, values: usize) -> Result<Self, Problem> {
+        let (width, rest) = match &**bytes {
+            [] => (0, Bytes::new()),
+            [width, ..] => (u32::from(*width), bytes.slice(1..)),
+        };
+        Self::new("place in the dictionary", rest, width, values as u64)
+    }
+
+    /// So many levels without runs, each with its highest bit first, at the beginning of bytes: it takes them from there.
+    pub(super) fn packed_levels(bytes: &mut Bytes, most: u32, count: u64) -> Result<Self, Problem> {
+        let width = u32::BITS - most.leading_zeros();
+        let size = count.checked_mul(width.into()).map(|bits| bits.div_ceil(8));
+        let size = size.and_then(|size| usize::try_from(size).ok());
+        let size = size.filter(|&size| size <= bytes.len());
+        let size = size.ok_or("its levels are cut")?;
+        let reversed: Vec<u8> = bytes
+            .split_to(size)
+            .iter()
+            .map(|byte| byte.reverse_bits())
+            .collect();
+        let mut levels = Self::levels(reversed.into(), most)?;
+        levels.at = size;
+        levels.run = Run::Reversed(0);
+        levels.left = count;
+        Ok(levels)
     }
 
     /// Appends the next numbers.
@@ -110,17 +144,24 @@ impl Runs {
                     to.extend(bits.map(|bit| packed(bytes, bit, width) as u32));
                     *bit += here * width as usize;
                 }
+                Run::Reversed(bit) => {
+                    let (bytes, width) = (&*self.bytes, self.width);
+                    let bits = (0..here).map(|number| *bit + number * width as usize);
+                    let numbers = bits.map(|bit| packed(bytes, bit, width).reverse_bits());
+                    to.extend(numbers.map(|number| (number >> (u64::BITS - width)) as u32));
+                    *bit += here * width as usize;
+                }
             }
             let checked = match self.run {
                 Run::Same(_) => first + 1,
-                Run::Packed(_) => to.len(),
+                Run::Packed(_) | Run::Reversed(_) => to.len(),
             };
             let found = to[first..checked].iter().max().copied();
             if let Some(found) = found.filter(|&found| u64::from(found) >= self.limit) {
-                return Err(match self.limit.checked_sub(1) {
-                    Some(most) => format!("the number {found} is greater than {most}"),
-                    None => format!("the number {found} is one of nothing"),
-                });
+                return Err(format!(
+                    "{} {found} is out of range: expected less than {}",
+                    self.what, self.limit
+                ));
             }
             count -= here;
             self.left -= here as u64;
@@ -287,7 +328,7 @@ mod tests {
 
     fn runs(bytes: &'static [u8], width: u32, count: usize) -> Result<Vec<u32>, Problem> {
         let mut to = Vec::new();
-        Runs::new(Bytes::from_static(bytes), width, 1 << 32)?.read(count, &mut to)?;
+        Runs::new("number", Bytes::from_static(bytes), width, 1 << 32)?.read(count, &mut to)?;
         Ok(to)
     }
 
@@ -324,7 +365,27 @@ mod tests {
         // Levels up to 2 have two bits.
         let mut levels = Runs::levels(Bytes::from_static(&[2 << 1, 3]), 2).unwrap();
         let problem = levels.read(2, &mut Vec::new()).unwrap_err();
-        assert_eq!(problem, "the number 3 is greater than 2");
+        assert_eq!(problem, "level 3 is out of range: expected less than 3");
+    }
+
+    #[test]
+    fn older_levels_have_their_highest_bit_first() {
+        // 0 to 7 in 3 bits: the example of Encodings.md. A value follows.
+        let bytes = &[0b0000_0101, 0b0011_1001, 0b0111_0111, 0xaa];
+        let mut rest = Bytes::from_static(bytes);
+        let mut levels = Runs::packed_levels(&mut rest, 7, 8).unwrap();
+        let mut to = Vec::new();
+        levels.read(3, &mut to).unwrap();
+        levels.read(5, &mut to).unwrap();
+        assert_eq!(to, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(*rest, [0xaa]);
+        assert!(levels.read(1, &mut to).is_err());
+        for (most, count) in [(7, 11), (7, u64::MAX), (6, 8)] {
+            let mut rest = Bytes::from_static(bytes);
+            let levels = Runs::packed_levels(&mut rest, most, count);
+            let read = levels.and_then(|mut levels| levels.read(8, &mut Vec::new()));
+            assert!(read.is_err(), "{most} {count}");
+        }
     }
 
     fn differences(bytes: &[u8], count: usize) -> Result<(Vec<i64>, usize), Problem> {

@@ -386,6 +386,10 @@ impl ColumnReader {
                     if most == 0 {
                         continue;
                     }
+                    if encoding == decode::BIT_PACKED {
+                        *runs = Some(Runs::packed_levels(&mut rest, most, head.values)?);
+                        continue;
+                    }
                     if encoding != decode::RLE {
                         return Err(format!(
                             "its levels have the encoding {}",
@@ -563,7 +567,10 @@ mod tests {
                 ],
                 1,
                 1,
-                at(27, "the number 2 is greater than 1"),
+                at(
+                    27,
+                    "place in the dictionary 2 is out of range: expected less than 2",
+                ),
             ),
             (
                 vec![page(DATA, 1, 9, b"abcd")],
@@ -590,7 +597,7 @@ mod tests {
         // A level that cannot be.
         let body = [2, 0, 0, 0, 2, 0, 2, 0, 0, 0, 2, 3];
         let found = problem(&leaf(2, 1), &[page(DATA, 1, 0, &body)], 1, 1);
-        assert!(found.contains("the number 3 is greater than 2"), "{found}");
+        assert!(found.contains("level 3 is out of range"), "{found}");
         // A row that begins within a list.
         let body = [2, 0, 0, 0, 2, 1, 2, 0, 0, 0, 2, 1];
         let found = problem(&leaf(2, 1), &[page(DATA, 1, 0, &body)], 1, 1);
