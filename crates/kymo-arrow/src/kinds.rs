@@ -194,23 +194,13 @@ impl Form {
             | DataType::Int64
             | DataType::Timestamp(..)
             | DataType::Date32
-            | DataType::Date64
             | DataType::Time32(_)
-            | DataType::Time64(_)
-            | DataType::Duration(_) => Self::Sint,
+            | DataType::Time64(_) => Self::Sint,
             DataType::Float16 | DataType::Float32 | DataType::Float64 => Self::Float,
-            DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Decimal32(..)
-            | DataType::Decimal64(..)
-            | DataType::Decimal128(..)
-            | DataType::Decimal256(..) => Self::Text,
-            DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-            | DataType::FixedSizeBinary(_) => Self::Blob,
-            DataType::List(item) | DataType::LargeList(item) => {
+            DataType::Utf8 | DataType::Decimal128(..) | DataType::Decimal256(..) => Self::Text,
+            DataType::Binary | DataType::FixedSizeBinary(_) => Self::Blob,
+            // A map is its entries.
+            DataType::List(item) | DataType::Map(item, _) => {
                 Self::Array(Box::new(Self::optional(item)?))
             }
             DataType::Struct(fields) => {

@@ -2,165 +2,139 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use bytes::Bytes;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups};
-use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
-use parquet::column::page::{PageIterator, PageReader};
-use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-use super::pages::{Chunk, Pages};
+use super::Problem;
+use super::column::Column;
+use super::footer::{Footer, RowGroup};
+use super::pages::{Budget, ColumnReader};
+use super::schema::FileSchema;
 
 /// Rows of a file that are in memory at a time: there may be many files.
-const BATCH_ROWS: usize = 1 << 10;
+const BATCH_ROWS: u64 = 1 << 10;
 /// Values of a batch that a column in lists has in the mean at most.
 const BATCH_VALUES: u64 = 1 << 20;
-/// Bytes that texts of all columns of a batch may become if it has the longest ones only.
+/// Bytes of all columns of a batch, in the mean.
 const BATCH_BYTES: u64 = 256 << 20;
-/// Pages of all columns that are in memory together take so many bytes at most.
-const MOST_PAGES_BYTES: u64 = 1 << 30;
+/// Pages and values of all columns that are in memory together take so many bytes at most.
+const MOST_BYTES: u64 = 1 << 30;
 
-/// A row group whose pages are read by kymo.
-struct Group<'m> {
-    metadata: &'m ParquetMetaData,
-    group: &'m RowGroupMetaData,
-    chunks: Vec<Chunk>,
-    batch: usize,
+/// Some rows: a column for each field of the schema.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) rows: usize,
+    pub(super) columns: Vec<Column>,
 }
 
-impl<'m> Group<'m> {
-    fn new(file: &Bytes, metadata: &'m ParquetMetaData, number: usize) -> Result<Self> {
-        let group = metadata.row_group(number);
-        let rows = u64::try_from(group.num_rows()).unwrap_or(0);
-        let chunks = group.columns().iter();
-        let chunks = chunks.map(|column| Chunk::new(file, column, rows));
-        let chunks = chunks.collect::<Result<Vec<_>>>()?;
-        let (mut pages, mut texts, mut batch) = (0_u64, 0_u64, BATCH_ROWS as u64);
-        for chunk in &chunks {
-            let sizes = chunk.sizes()?;
-            pages = pages.saturating_add(sizes.pages);
-            let in_row = match chunk.is_repeated() {
-                true => chunk.values_of_row().max(1),
-                false => 1,
-            };
-            texts = texts.saturating_add(sizes.text.saturating_mul(in_row));
-            batch = batch.min(BATCH_VALUES / in_row);
+/// A row group that is being read.
+struct Group {
+    columns: Vec<ColumnReader>,
+    rows: u64,
+    left: u64,
+    batch: u64,
+}
+
+impl Group {
+    fn new(file: &Bytes, schema: &FileSchema, group: &RowGroup) -> Result<Self, Problem> {
+        if group.columns.len() != schema.leaves.len() {
+            return Err(format!(
+                "a row group has {} columns, and the schema {}",
+                group.columns.len(),
+                schema.leaves.len()
+            ));
         }
-        if pages > MOST_PAGES_BYTES {
-            return Err(ParquetError::General(format!(
-                "a page of each column together have {pages} bytes; kymo reads up to {MOST_PAGES_BYTES}"
-            )));
+        let rows = group.rows.max(1);
+        let (mut batch, mut bytes) = (BATCH_ROWS, 0_u64);
+        for column in &group.columns {
+            batch = batch.min(BATCH_VALUES / (column.values / rows).max(1));
+            bytes = bytes.saturating_add(column.full_size / rows);
         }
-        batch = batch.min(BATCH_BYTES / texts.max(1)).max(1);
+        let columns = schema.leaves.iter().zip(&group.columns);
+        let columns = columns.map(|(leaf, chunk)| ColumnReader::new(file, leaf, chunk));
         Ok(Self {
-            metadata,
-            group,
-            chunks,
-            batch: usize::try_from(batch).unwrap_or(BATCH_ROWS),
+            columns: columns.collect::<Result<_, _>>()?,
+            rows: group.rows,
+            left: group.rows,
+            batch: batch.min(BATCH_BYTES / bytes.max(1)).max(1),
         })
     }
-}
 
-impl RowGroups for Group<'_> {
-    fn num_rows(&self) -> usize {
-        usize::try_from(self.group.num_rows()).unwrap_or(0)
-    }
-
-    fn column_chunks(&self, column: usize) -> Result<Box<dyn PageIterator>> {
-        let chunk = self.chunks.get(column).cloned();
-        let pages = chunk.map(|chunk| Pages::new(chunk, self.batch));
-        Ok(Box::new(Once(pages)))
-    }
-
-    fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
-        Box::new(std::iter::once(self.group))
-    }
-
-    fn metadata(&self) -> &ParquetMetaData {
-        self.metadata
-    }
-}
-
-/// The pages of the only group.
-struct Once(Option<Pages>);
-
-impl Iterator for Once {
-    type Item = Result<Box<dyn PageReader>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.take().map(|pages| Ok(Box::new(pages) as _))
+    fn next(&mut self, schema: &FileSchema) -> Result<Batch, Problem> {
+        let rows = self.left.min(self.batch) as usize;
+        self.left -= rows as u64;
+        let mut budget = Budget::new(MOST_BYTES);
+        for column in &self.columns {
+            budget.take(column.held())?;
+        }
+        let mut leaves = Vec::with_capacity(self.columns.len());
+        for column in &mut self.columns {
+            leaves.push(Some(column.read(rows, &mut budget)?));
+            if self.left == 0 {
+                column.end(self.rows)?;
+            }
+        }
+        let columns = schema.columns.iter().zip(schema.arrow.fields());
+        let columns = columns.map(|(node, field)| {
+            let column = Column::new(node, &mut leaves);
+            column.map_err(|problem| format!("column `{}`: {problem}", field.name()))
+        });
+        let columns = columns.collect::<Result<_, _>>()?;
+        Ok(Batch { rows, columns })
     }
 }
-
-impl PageIterator for Once {}
 
 /// The rows of some row groups of a file.
 pub(super) struct Batches {
     file: Bytes,
-    metadata: Arc<ParquetMetaData>,
-    levels: FieldLevels,
+    footer: Arc<Footer>,
+    schema: Arc<FileSchema>,
     /// Groups that are still to come, the next one last.
     groups: Vec<usize>,
-    reader: Option<ParquetRecordBatchReader>,
+    group: Option<Group>,
 }
 
 impl Batches {
-    /// Those of some groups, with all columns; `fields` are their types.
+    /// Those of some groups, with all columns.
     pub(super) fn new(
         file: Bytes,
-        metadata: Arc<ParquetMetaData>,
-        fields: Option<&arrow_schema::Fields>,
+        footer: Arc<Footer>,
+        schema: Arc<FileSchema>,
         groups: impl Iterator<Item = usize>,
-    ) -> Result<Self> {
-        let schema = metadata.file_metadata().schema_descr();
-        if schema.num_columns() == 0 {
-            return Err(ParquetError::General("it has no columns".to_owned()));
-        }
-        let levels = parquet_to_arrow_field_levels(schema, ProjectionMask::all(), fields)?;
+    ) -> Self {
         let mut groups: Vec<usize> = groups.collect();
         groups.reverse();
-        Ok(Self {
+        Self {
             file,
-            metadata,
-            levels,
+            footer,
+            schema,
             groups,
-            reader: None,
-        })
+            group: None,
+        }
     }
 
-    fn step(&mut self) -> Result<Option<RecordBatch>> {
+    fn step(&mut self) -> Result<Option<Batch>, Problem> {
         loop {
-            if let Some(reader) = &mut self.reader
-                && let Some(batch) = reader.next()
-            {
-                return Ok(Some(batch?));
+            if let Some(group) = self.group.as_mut().filter(|group| group.left > 0) {
+                return group.next(&self.schema).map(Some);
             }
-            self.reader = None;
             let Some(number) = self.groups.pop() else {
                 return Ok(None);
             };
-            let group = Group::new(&self.file, &self.metadata, number)?;
-            let reader = ParquetRecordBatchReader::try_new_with_row_groups(
-                &self.levels,
-                &group,
-                group.batch,
-                None,
-            )?;
-            self.reader = Some(reader);
+            let group = &self.footer.groups[number];
+            self.group = Some(Group::new(&self.file, &self.schema, group)?);
         }
     }
 }
 
 impl Iterator for Batches {
-    type Item = Result<RecordBatch>;
+    type Item = Result<Batch, Problem>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.step();
         if step.is_err() {
             // What comes behind damage is not what follows.
             self.groups.clear();
-            self.reader = None;
+            self.group = None;
         }
         step.transpose()
     }

@@ -8,14 +8,18 @@
 //! [`SPOOL_LIMIT`](kymo_io::SPOOL_LIMIT).
 
 mod codec;
+mod column;
+mod decode;
 mod footer;
 mod groups;
-mod guard;
-mod levels;
+mod numbers;
 mod order;
 mod pages;
 mod plain;
 mod rows;
+mod schema;
+#[cfg(test)]
+mod tests;
 mod thrift;
 mod trace;
 mod values;
@@ -24,10 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt32Type;
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field, Fields, Schema};
 use kymo::AnyRecording;
 use kymo::convert::ctf::{StreamModel, TraceModel};
 use kymo::open::{Error as OpenError, FileFormat, OpenedFile, Options};
@@ -36,15 +37,14 @@ use kymo_ctf::trace::Trace;
 use kymo_ctf::write::EventId;
 use kymo_io::{Access, Bytes, EntryKind, Tree};
 
-use self::guard::guarded;
+use self::column::Column;
+use self::footer::MAGIC;
+use self::groups::Batch;
 use self::order::{Heads, Position};
 use self::rows::{Columns, Own, Rows, TableFile, Ticks, bytes_of};
 use self::trace::{Maker, PacketRow};
-use self::values::unsigned;
 use crate::kinds::{CLASS, RECORDING};
 
-/// How Parquet's files begin and end.
-const MAGIC: &[u8] = b"PAR1";
 /// The table without which a directory is not one of ours.
 const RECORDINGS: &str = "recordings";
 
@@ -73,16 +73,12 @@ fn refused(path: &Path, message: Problem) -> OpenError {
 
 /// How many rows a Parquet file says that it has; `None` if it is not one.
 pub fn parquet_rows(bytes: Bytes) -> Option<u64> {
-    let rows = guarded(|| {
-        let file = TableFile::new(bytes_of(bytes), true).map_err(|error| error.to_string())?;
-        Ok(file.rows())
-    });
-    rows.ok()
+    let file = TableFile::new(bytes_of(bytes), true);
+    file.ok().map(|file| file.rows())
 }
 
 fn open_file(path: &Path, bytes: Bytes, options: &Options) -> OpenedFile {
-    let opened = guarded(|| plain::open(path, bytes_of(bytes), options));
-    match opened {
+    match plain::open(path, bytes_of(bytes), options) {
         Ok(trace) => Ok(AnyRecording::Ctf(trace)),
         Err(problem) => Err(refused(path, problem)),
     }
@@ -117,7 +113,7 @@ fn open_directory(tree: &Tree, path: &Path, options: &Options) -> Option<Vec<Ope
     if recordings.is_empty() {
         return None;
     }
-    let opened = guarded(|| open_tables(tree, path, &recordings, options));
+    let opened = open_tables(tree, path, &recordings, options);
     let mut opened = opened.unwrap_or_else(|problem| vec![Err(refused(path, problem))]);
     // Values of databases are events of a trace of their own.
     for samples in files_of(tree, &path.join("samples")) {
@@ -190,7 +186,7 @@ fn open_tables(
         if description.metadata.is_none() && files.is_empty() {
             continue;
         }
-        let trace = guarded(|| put_together(&path, description, &files, packets, options));
+        let trace = put_together(&path, description, &files, packets, options);
         opened.push(match trace {
             Ok(trace) => Ok(AnyRecording::Ctf(trace)),
             Err(problem) => Err(refused(&path, problem)),
@@ -199,67 +195,58 @@ fn open_tables(
     Ok(opened)
 }
 
-/// Columns of a table, by their names.
-struct Named<'b>(&'b RecordBatch);
-
-impl Named<'_> {
-    fn column(&self, name: &str) -> Result<&ArrayRef, Problem> {
-        let column = self.0.column_by_name(name);
-        column.ok_or_else(|| format!("it has no column `{name}`"))
-    }
+/// The column of a name.
+fn named<'b>(schema: &Schema, batch: &'b Batch, name: &str) -> Result<&'b Column, Problem> {
+    let column = schema.index_of(name).ok();
+    let column = column.and_then(|position| batch.columns.get(position));
+    column.ok_or_else(|| format!("it has no column `{name}`"))
 }
 
-/// A text of a row, whether it is in a dictionary or not.
-fn text(array: &ArrayRef, row: usize) -> Option<&str> {
-    if array.is_null(row) {
-        return None;
+/// The members that the structures of a list have.
+fn members_of(list: &Field) -> Option<&Fields> {
+    match list.data_type() {
+        DataType::List(item) => match item.data_type() {
+            DataType::Struct(members) => Some(members),
+            _ => None,
+        },
+        _ => None,
     }
-    match array.data_type() {
-        DataType::Utf8 => Some(array.as_string_opt::<i32>()?.value(row)),
-        _ => {
-            let dictionary = array.as_dictionary_opt::<UInt32Type>()?;
-            let texts = dictionary.values().as_string_opt::<i32>()?;
-            Some(texts.value(dictionary.key(row)?))
-        }
-    }
-}
-
-fn number(array: &ArrayRef, row: usize) -> Option<u64> {
-    array.is_valid(row).then(|| unsigned(array, row))?
 }
 
 /// The rows of the table of recordings.
 fn descriptions(file: &TableFile, all: &mut Vec<Description>) -> Result<(), Problem> {
-    let reader = file.read().map_err(|error| error.to_string())?;
-    for batch in reader {
-        let batch = batch.map_err(|error| error.to_string())?;
-        let named = Named(&batch);
-        let path = named.column("recording")?;
-        let metadata = named.column("metadata")?;
-        let streams = named.column("streams")?;
-        let streams = streams
-            .as_list_opt::<i32>()
-            .ok_or("`streams` is not a list")?;
-        for row in 0..batch.num_rows() {
-            let of_row = streams.value(row);
-            let of_row = of_row
-                .as_struct_opt()
-                .ok_or("`streams` is not a list of structures")?;
-            let member = |name: &str| {
-                let column = of_row.column_by_name(name);
-                column.ok_or_else(|| format!("`streams` has no member `{name}`"))
-            };
-            let (class, id, name) = (member("class")?, member("id")?, member("name")?);
-            let streams = (0..of_row.len()).map(|stream| StreamModel {
-                stream_class: number(class, stream)
-                    .and_then(|class| usize::try_from(class).ok())
-                    .unwrap_or(usize::MAX),
-                id: number(id, stream),
-                name: text(name, stream).unwrap_or_default().to_owned(),
+    let schema = file.schema();
+    for batch in file.read() {
+        let batch = batch?;
+        let path = named(schema, &batch, "recording")?;
+        let metadata = named(schema, &batch, "metadata")?;
+        let streams = named(schema, &batch, "streams")?;
+        let members = schema.field_with_name("streams").ok().and_then(members_of);
+        let members = members.ok_or("`streams` is not a list of structures")?;
+        let member = |name: &str| {
+            let position = members.find(name).map(|(position, _)| position);
+            position.ok_or_else(|| format!("`streams` has no member `{name}`"))
+        };
+        let [class, id, name] = [member("class")?, member("id")?, member("name")?];
+        for row in 0..batch.rows {
+            let (items, streams) = streams.list(row).unwrap_or((0..0, streams));
+            let streams = items.map(|stream| {
+                let member = |position: usize| streams.members().get(position);
+                let number = |position: usize| member(position)?.unsigned(stream);
+                StreamModel {
+                    stream_class: number(class)
+                        .and_then(|class| usize::try_from(class).ok())
+                        .unwrap_or(usize::MAX),
+                    id: number(id),
+                    name: member(name)
+                        .and_then(|name| name.text(stream))
+                        .unwrap_or_default()
+                        .to_owned(),
+                }
             });
             all.push(Description {
-                path: text(path, row).unwrap_or_default().to_owned(),
-                metadata: text(metadata, row).map(str::to_owned),
+                path: path.text(row).unwrap_or_default().to_owned(),
+                metadata: metadata.text(row).map(str::to_owned),
                 streams: streams.collect(),
             });
         }
@@ -274,12 +261,10 @@ fn packets(tree: &Tree, root: &Path, all: &[Description]) -> Result<Packets, Pro
     let mut packets = Packets::new();
     for path in files_of(tree, &root.join("packets")) {
         let of_file = |problem: Problem| format!("{}: {problem}", path.display());
-        let reader = file(tree, &path)?.read();
-        let reader = reader.map_err(|error| of_file(error.to_string()))?;
-        for batch in reader {
-            let batch = batch.map_err(|error| of_file(error.to_string()))?;
-            let named = Named(&batch);
-            let column = |name: &str| named.column(name).map_err(of_file);
+        let file = file(tree, &path)?;
+        for batch in file.read() {
+            let batch = batch.map_err(of_file)?;
+            let column = |name: &str| named(file.schema(), &batch, name).map_err(of_file);
             let recordings = column("recording")?;
             let [stream, packet, begin, end, lost_events, lost_packets] = [
                 column("stream")?,
@@ -292,26 +277,28 @@ fn packets(tree: &Tree, root: &Path, all: &[Description]) -> Result<Packets, Pro
             let fields = column("fields")?;
             // One text for all packets that say the same.
             let mut before: Option<Arc<str>> = None;
-            for row in 0..batch.num_rows() {
-                let path = text(recordings, row).unwrap_or_default();
+            for row in 0..batch.rows {
+                let path = recordings.text(row).unwrap_or_default();
                 let Some(recording) = all.iter().position(|description| description.path == path)
                 else {
                     return Err(of_file(format!("`{path}` is not in `{RECORDINGS}`")));
                 };
-                let fields = text(fields, row).map(|fields| match &before {
+                let fields = fields.text(row).map(|fields| match &before {
                     Some(before) if **before == *fields => Arc::clone(before),
                     _ => Arc::from(fields),
                 });
                 before = fields.clone().or(before);
-                let stream = number(stream, row).and_then(|number| u32::try_from(number).ok());
+                let stream = stream
+                    .unsigned(row)
+                    .and_then(|number| u32::try_from(number).ok());
                 let of_stream = packets.entry(recording).or_default();
                 let of_stream = of_stream.entry(stream.unwrap_or(u32::MAX)).or_default();
                 of_stream.push_back(PacketRow {
-                    number: number(packet, row).unwrap_or(0),
-                    begin: number(begin, row),
-                    end: number(end, row),
-                    lost_events: number(lost_events, row).unwrap_or(0),
-                    lost_packets: number(lost_packets, row).unwrap_or(0),
+                    number: packet.unsigned(row).unwrap_or(0),
+                    begin: begin.unsigned(row),
+                    end: end.unsigned(row),
+                    lost_events: lost_events.unsigned(row).unwrap_or(0),
+                    lost_packets: lost_packets.unsigned(row).unwrap_or(0),
                     fields,
                 });
             }
@@ -366,13 +353,12 @@ fn put_together(
     // When the recording begins and ends is known where nothing of it is wanted.
     let has_none = classes.iter().all(|(_, _, groups)| groups.is_empty());
     let mut readers = Vec::with_capacity(files.len());
-    for ((path, file), (columns, own, groups)) in files.iter().zip(classes) {
+    for ((_, file), (columns, own, groups)) in files.iter().zip(classes) {
         let groups = match has_none {
             true => file.ends(),
             false => groups,
         };
-        let rows = Rows::new(file, groups, columns, own);
-        readers.push(rows.map_err(|error| format!("{}: {error}", path.display()))?);
+        readers.push(Rows::new(file, groups, columns, own));
     }
     let model = TraceModel {
         class,
@@ -412,8 +398,7 @@ fn put_together(
                 })
                 .map_err(|error| of_file(error.to_string()))?;
             before = Some(position);
-            let Some((time, next)) = rows.next().map_err(|error| of_file(error.to_string()))?
-            else {
+            let Some((time, next)) = rows.next().map_err(of_file)? else {
                 break;
             };
             if !position.is_just_before(next) {

@@ -1,433 +1,606 @@
-//! Pages of a column, read so that nothing in them makes a decoder take memory without bound: sizes and counts are
-//! checked against what there is before anything is decompressed or decoded.
+//! Pages of a column, read one after the other, and their levels and values as they are asked for.
+//!
+//! Pages are `PageHeader` of Parquet's parquet.thrift, and behind it levels and values as Parquet's README says ("Data
+//! Pages"). Sizes and counts are checked against what there is before anything is decompressed or decoded.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{Encoding, Type};
-use parquet::column::page::{Page, PageMetadata, PageReader};
-use parquet::errors::{ParquetError, Result};
-use parquet::file::metadata::ColumnChunkMetaData;
-use parquet::schema::types::ColumnDescPtr;
 
-use super::codec::{MOST_PAGE_BYTES, decompress};
-use super::levels::{RowCounter, check_differences, longest};
+use super::Problem;
+use super::codec::decompress;
+use super::column::{Read, Values};
+use super::decode::{self, PageValues};
+use super::footer::{ColumnChunk, Physical};
+use super::numbers::Runs;
+use super::schema::Leaf;
 use super::thrift::{Reader, kind};
 
-fn wrong(problem: impl Into<String>) -> ParquetError {
-    ParquetError::General(problem.into())
+/// Repetition levels that are decoded at a time.
+const LEVELS: usize = 1 << 10;
+/// What a value in lists takes at most beside its bytes: levels, place, value, offset.
+const VALUE_BYTES: u64 = 32;
+
+/// What the rows that are read together may still take.
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: u64,
+    whole: u64,
+}
+
+impl Budget {
+    pub(super) fn new(whole: u64) -> Self {
+        Self { left: whole, whole }
+    }
+
+    pub(super) fn take(&mut self, bytes: u64) -> Result<(), Problem> {
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| {
+            format!(
+                "the rows that are read together, and their pages, take more than {} bytes",
+                self.whole
+            )
+        })?;
+        Ok(())
+    }
+
+    fn give_back(&mut self, bytes: u64) {
+        self.left = self.left.saturating_add(bytes).min(self.whole);
+    }
 }
 
 /// What the head of a page says.
 #[derive(Clone, Copy, Debug, Default)]
 struct Head {
-    kind: i64,
+    kind: u64,
     size: usize,
     compressed: usize,
-    values: u32,
-    encoding: i64,
-    definition_encoding: i64,
-    repetition_encoding: i64,
-    nulls: u32,
-    rows: u32,
-    definition_bytes: u32,
-    repetition_bytes: u32,
+    values: u64,
+    encoding: u64,
+    definition_encoding: u64,
+    repetition_encoding: u64,
+    definition_bytes: usize,
+    repetition_bytes: usize,
     is_plain: bool,
 }
 
-const DATA: i64 = 0;
-const INDEX: i64 = 1;
-const DICTIONARY: i64 = 2;
-const DATA_V2: i64 = 3;
+const DATA: u64 = 0;
+const INDEX: u64 = 1;
+const DICTIONARY: u64 = 2;
+const DATA_V2: u64 = 3;
 
 impl Head {
     /// Reads the head at the beginning of bytes, and its size.
     fn read(bytes: &[u8]) -> Option<(Self, usize)> {
         let mut reader = Reader(bytes);
         let mut head = Self::default();
-        let mut field = 0;
-        loop {
-            let kind = reader.field(&mut field)?;
+        reader.structure(|reader, field, kind| {
+            let size = |reader: &mut Reader<'_>| usize::try_from(reader.size(kind)?).ok();
             match (field, kind) {
-                (_, kind::STOP) => break,
-                (1, 4..=6) => head.kind = reader.signed()?,
-                (2, 4..=6) => head.size = usize::try_from(reader.signed()?).ok()?,
-                (3, 4..=6) => head.compressed = usize::try_from(reader.signed()?).ok()?,
-                (5, kind::STRUCT) => head.members(&mut reader, DATA)?,
-                (7, kind::STRUCT) => head.members(&mut reader, DICTIONARY)?,
-                (8, kind::STRUCT) => head.members(&mut reader, DATA_V2)?,
+                (1, _) => head.kind = reader.size(kind)?,
+                (2, _) => head.size = size(reader)?,
+                (3, _) => head.compressed = size(reader)?,
+                (5, kind::STRUCT) => head.members(reader, DATA)?,
+                (7, kind::STRUCT) => head.members(reader, DICTIONARY)?,
+                (8, kind::STRUCT) => head.members(reader, DATA_V2)?,
                 (_, kind) => reader.skip(kind, 0)?,
             }
-        }
+            Some(())
+        })?;
         Some((head, bytes.len() - reader.0.len()))
     }
 
-    fn members(&mut self, reader: &mut Reader<'_>, page: i64) -> Option<()> {
-        let mut field = 0;
-        loop {
-            let kind = reader.field(&mut field)?;
+    fn members(&mut self, reader: &mut Reader<'_>, page: u64) -> Option<()> {
+        reader.structure(|reader, field, kind| {
+            let size = |reader: &mut Reader<'_>| usize::try_from(reader.size(kind)?).ok();
             match (page, field, kind) {
-                (_, _, kind::STOP) => return Some(()),
-                (_, 1, 4..=6) => self.values = u32::try_from(reader.signed()?).ok()?,
-                (DATA | DICTIONARY, 2, 4..=6) => self.encoding = reader.signed()?,
-                (DATA, 3, 4..=6) => self.definition_encoding = reader.signed()?,
-                (DATA, 4, 4..=6) => self.repetition_encoding = reader.signed()?,
-                (DATA_V2, 2, 4..=6) => self.nulls = u32::try_from(reader.signed()?).ok()?,
-                (DATA_V2, 3, 4..=6) => self.rows = u32::try_from(reader.signed()?).ok()?,
-                (DATA_V2, 4, 4..=6) => self.encoding = reader.signed()?,
-                (DATA_V2, 5, 4..=6) => {
-                    self.definition_bytes = u32::try_from(reader.signed()?).ok()?;
-                }
-                (DATA_V2, 6, 4..=6) => {
-                    self.repetition_bytes = u32::try_from(reader.signed()?).ok()?;
-                }
+                (_, 1, _) => self.values = reader.size(kind)?,
+                (DATA | DICTIONARY, 2, _) | (DATA_V2, 4, _) => self.encoding = reader.size(kind)?,
+                (DATA, 3, _) => self.definition_encoding = reader.size(kind)?,
+                (DATA, 4, _) => self.repetition_encoding = reader.size(kind)?,
+                (DATA_V2, 5, _) => self.definition_bytes = size(reader)?,
+                (DATA_V2, 6, _) => self.repetition_bytes = size(reader)?,
                 (DATA_V2, 7, kind::FALSE) => self.is_plain = true,
                 (_, _, kind) => reader.skip(kind, 0)?,
             }
-        }
+            Some(())
+        })
     }
 }
 
-fn encoding(number: i64) -> Result<Encoding> {
-    Ok(match number {
-        0 => Encoding::PLAIN,
-        2 => Encoding::PLAIN_DICTIONARY,
-        3 => Encoding::RLE,
-        5 => Encoding::DELTA_BINARY_PACKED,
-        6 => Encoding::DELTA_LENGTH_BYTE_ARRAY,
-        7 => Encoding::DELTA_BYTE_ARRAY,
-        8 => Encoding::RLE_DICTIONARY,
-        9 => Encoding::BYTE_STREAM_SPLIT,
-        _ => {
-            return Err(wrong(format!(
-                "pages have encoding {number}, which is not read"
-            )));
-        }
-    })
+/// A page of values that is being read.
+#[derive(Debug)]
+struct Page {
+    /// Values and nulls that are still to come.
+    left: u64,
+    /// None where all levels are 0.
+    repetitions: Option<Runs>,
+    definitions: Option<Runs>,
+    values: PageValues,
+    size: u64,
 }
 
 /// A column of a row group.
-#[derive(Clone, Debug)]
-pub(super) struct Chunk {
-    /// Its pages.
-    bytes: Bytes,
-    metadata: ColumnChunkMetaData,
-    /// Rows of the group.
-    rows: u64,
+#[derive(Debug)]
+pub(super) struct ColumnReader {
+    leaf: Arc<Leaf>,
+    codec: u64,
+    /// Pages that are still to come, and where their first byte is in the file.
+    pages: Bytes,
+    at: u64,
+    /// Values and nulls of these pages.
+    left: u64,
+    dictionary: Option<Values>,
+    dictionary_size: u64,
+    page: Option<Page>,
+    /// Where the page is in the file.
+    page_at: u64,
+    /// Repetition levels that are decoded, and not yet used.
+    ahead: Vec<u32>,
 }
 
-/// What the pages of a column take at most, by their heads.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sizes {
-    /// Its largest page, with the largest dictionary.
-    pub(super) pages: u64,
-    /// The longest text that a page may repeat.
-    pub(super) text: u64,
-}
-
-impl Chunk {
-    /// A column of a group of so many rows in a file.
-    pub(super) fn new(file: &Bytes, metadata: &ColumnChunkMetaData, rows: u64) -> Result<Self> {
-        let begin = match metadata.dictionary_page_offset() {
-            Some(begin) if begin > 0 => begin.min(metadata.data_page_offset()),
-            _ => metadata.data_page_offset(),
-        };
-        let range = usize::try_from(begin).ok().and_then(|begin| {
-            let size = usize::try_from(metadata.compressed_size()).ok()?;
+impl ColumnReader {
+    /// A column in a file.
+    pub(super) fn new(
+        file: &Bytes,
+        leaf: &Arc<Leaf>,
+        chunk: &ColumnChunk,
+    ) -> Result<Self, Problem> {
+        let range = usize::try_from(chunk.begin).ok().and_then(|begin| {
+            let size = usize::try_from(chunk.size).ok()?;
             Some(begin..begin.checked_add(size)?)
         });
-        let range = range.filter(|range| range.end <= file.len());
-        let range = range.ok_or_else(|| {
-            wrong(format!(
-                "column `{}` is not within the file",
-                metadata.column_path().string()
-            ))
-        })?;
+        let path = &leaf.path;
+        let range = range
+            .filter(|range| range.end <= file.len())
+            .ok_or_else(|| {
+                format!(
+                    "column `{path}` has {} bytes from byte {} on, and the file {} in all",
+                    chunk.size,
+                    chunk.begin,
+                    file.len()
+                )
+            })?;
+        if chunk.physical != leaf.physical {
+            return Err(format!(
+                "column `{path}` is of type {:?} in the schema, and of {:?} in a row group",
+                leaf.physical, chunk.physical
+            ));
+        }
         Ok(Self {
-            bytes: file.slice(range),
-            metadata: metadata.clone(),
-            rows,
+            leaf: Arc::clone(leaf),
+            codec: chunk.codec,
+            pages: file.slice(range),
+            at: chunk.begin,
+            left: chunk.values,
+            dictionary: None,
+            dictionary_size: 0,
+            page: None,
+            page_at: chunk.begin,
+            ahead: Vec::new(),
         })
     }
 
-    fn descriptor(&self) -> ColumnDescPtr {
-        self.metadata.column_descr_ptr()
+    /// How many bytes it holds.
+    pub(super) fn held(&self) -> u64 {
+        self.dictionary_size + self.page.as_ref().map_or(0, |page| page.size)
     }
 
-    /// Goes over the heads of all pages.
-    pub(super) fn sizes(&self) -> Result<Sizes> {
-        let mut rest = self.bytes.clone();
-        let (mut largest, mut dictionary, mut text) = (0, 0, 0);
-        let mut left = u64::try_from(self.metadata.num_values()).unwrap_or(0);
-        while left > 0 && !rest.is_empty() {
-            let (head, body) = next(&mut rest)?;
-            if head.size > MOST_PAGE_BYTES {
-                return Err(wrong(format!(
-                    "a page has {} bytes; kymo reads pages of up to {MOST_PAGE_BYTES}",
-                    head.size
-                )));
-            }
-            match head.kind {
-                DICTIONARY => {
-                    dictionary = dictionary.max(head.size as u64);
-                    if self.metadata.column_type() == Type::BYTE_ARRAY {
-                        let content = self.content(&head, body)?;
-                        let longest = longest(&content, head.values.into());
-                        text = text.max(longest.unwrap_or(head.size as u64));
-                    }
-                }
-                DATA | DATA_V2 => {
-                    left = left.saturating_sub(head.values.into());
-                    largest = largest.max(head.size as u64);
-                    if encoding(head.encoding)? == Encoding::DELTA_BYTE_ARRAY {
-                        text = text.max(head.size as u64);
-                    }
-                }
-                _ => {}
-            }
-        }
-        if self.metadata.column_type() == Type::FIXED_LEN_BYTE_ARRAY {
-            text = u64::try_from(self.descriptor().type_length()).unwrap_or(0);
-        }
-        Ok(Sizes {
-            pages: largest + dictionary,
-            text,
-        })
+    /// Reads the next rows.
+    pub(super) fn read(&mut self, rows: usize, budget: &mut Budget) -> Result<Read, Problem> {
+        let read = self.rows(rows, budget);
+        read.map_err(|problem| self.located(&problem))
     }
 
-    fn content(&self, head: &Head, body: Bytes) -> Result<Bytes> {
-        decompress(&body, self.metadata.compression(), head.size).map_err(wrong)
-    }
-
-    /// How many values a row has in the mean.
-    pub(super) fn values_of_row(&self) -> u64 {
-        let values = u64::try_from(self.metadata.num_values()).unwrap_or(0);
-        values / self.rows.max(1)
-    }
-
-    /// Whether rows have lists.
-    pub(super) fn is_repeated(&self) -> bool {
-        self.descriptor().max_rep_level() > 0
-    }
-}
-
-/// Takes the next page.
-fn next(rest: &mut Bytes) -> Result<(Head, Bytes)> {
-    let Some((head, size)) = Head::read(rest) else {
-        return Err(wrong("the head of a page is damaged"));
-    };
-    let _ = rest.split_to(size);
-    if head.compressed > rest.len() {
-        return Err(wrong("a page is cut"));
-    }
-    Ok((head, rest.split_to(head.compressed)))
-}
-
-/// The pages of a column, one after the other.
-pub(super) struct Pages {
-    chunk: Chunk,
-    rest: Bytes,
-    /// Values that are still to come.
-    left: u64,
-    counter: RowCounter,
-    /// The longest text of the dictionary.
-    text: u64,
-}
-
-impl Pages {
-    /// Those of a column that is decoded so many rows at a time.
-    pub(super) fn new(chunk: Chunk, batch: usize) -> Self {
-        Self {
-            rest: chunk.bytes.clone(),
-            left: u64::try_from(chunk.metadata.num_values()).unwrap_or(0),
-            counter: RowCounter::new(batch),
-            text: 0,
-            chunk,
-        }
-    }
-
-    fn dictionary(&mut self, head: &Head, body: Bytes) -> Result<Page> {
-        let content = self.chunk.content(head, body)?;
-        let values = u64::from(head.values);
-        let wide = match self.chunk.metadata.column_type() {
-            Type::INT32 | Type::FLOAT => Some(4),
-            Type::INT64 | Type::DOUBLE => Some(8),
-            Type::INT96 => Some(12),
-            Type::FIXED_LEN_BYTE_ARRAY => u64::try_from(self.chunk.descriptor().type_length()).ok(),
-            Type::BYTE_ARRAY => None,
-            Type::BOOLEAN => return Err(wrong("truth values have no dictionary")),
+    /// Whether its last value was read.
+    pub(super) fn end(&mut self, rows: u64) -> Result<(), Problem> {
+        let is_over = match &self.page {
+            Some(page) => page.left == 0 && self.ahead.is_empty() && self.left == 0,
+            None => self.left == 0,
         };
-        let fits = match wide {
-            Some(wide) => values.saturating_mul(wide.max(1)) <= content.len() as u64,
-            None => {
-                let longest = longest(&content, values);
-                self.text = longest.unwrap_or(0);
-                longest.is_some()
-            }
+        match is_over {
+            true => Ok(()),
+            false => Err(self.located(&format!("it has more rows than its group of {rows}"))),
+        }
+    }
+
+    fn located(&self, problem: &str) -> Problem {
+        format!(
+            "column `{}`, page at byte {}: {problem}",
+            self.leaf.path, self.page_at
+        )
+    }
+
+    fn rows(&mut self, rows: usize, budget: &mut Budget) -> Result<Read, Problem> {
+        let leaf = Arc::clone(&self.leaf);
+        let mut read = Read {
+            count: 0,
+            definitions: Vec::new(),
+            repetitions: Vec::new(),
+            values: Values::none(&leaf),
+            content: leaf.content,
         };
-        match (fits, encoding(head.encoding)?) {
-            (true, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) => Ok(Page::DictionaryPage {
-                buf: content,
-                num_values: head.values,
-                // As both are called in dictionaries.
-                encoding: Encoding::PLAIN,
-                is_sorted: false,
-            }),
-            (true, other) => Err(wrong(format!("a dictionary has encoding {other:?}"))),
-            (false, _) => Err(wrong("a dictionary has more values than bytes for them")),
-        }
-    }
-
-    /// Checks the values of a page, and counts its rows by the levels.
-    fn check(&mut self, head: &Head, repetitions: &[u8], values: &[u8]) -> Result<Encoding> {
-        let descriptor = self.chunk.descriptor();
-        let count = u64::from(head.values);
-        let encoding = encoding(head.encoding)?;
-        let widest = match (encoding, self.chunk.metadata.column_type()) {
-            (Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY, Type::BYTE_ARRAY) => self.text,
-            (Encoding::DELTA_BYTE_ARRAY, _) => values.len() as u64,
-            (_, Type::FIXED_LEN_BYTE_ARRAY) => u64::try_from(descriptor.type_length()).unwrap_or(0),
-            _ => 0,
-        };
-        let lists = match (encoding, self.chunk.metadata.column_type()) {
-            (Encoding::DELTA_BINARY_PACKED | Encoding::DELTA_LENGTH_BYTE_ARRAY, _) => 1,
-            (Encoding::DELTA_BYTE_ARRAY, _) => 2,
-            _ => 0,
-        };
-        // A page of nulls has no values at all.
-        if !values.is_empty() {
-            check_differences(values, count, lists).map_err(wrong)?;
-        }
-        match descriptor.max_rep_level() {
-            0 => self.counter.flat(count),
-            most => {
-                let bits = u16::BITS - (most as u16).leading_zeros();
-                self.counter
-                    .repetitions(repetitions, bits, count, widest)
-                    .map_err(wrong)?;
+        let mut begun = 0;
+        loop {
+            if leaf.repetitions == 0 && begun == rows {
+                break;
             }
-        }
-        self.counter.check(widest).map_err(wrong)?;
-        if self.counter.rows() > self.chunk.rows {
-            return Err(wrong("a column has more rows than its group"));
-        }
-        Ok(encoding)
-    }
-
-    fn data(&mut self, head: &Head, body: Bytes) -> Result<Page> {
-        let content = self.chunk.content(head, body)?;
-        let descriptor = self.chunk.descriptor();
-        let mut rest = &content[..];
-        let mut repetitions: &[u8] = &[];
-        let cut = || wrong("the levels of a page are cut");
-        for (most, level_encoding) in [
-            (descriptor.max_rep_level(), head.repetition_encoding),
-            (descriptor.max_def_level(), head.definition_encoding),
-        ] {
-            if most == 0 {
-                continue;
+            if self.ahead.is_empty() && !self.open_page(budget)? {
+                break;
             }
-            if encoding(level_encoding)? != Encoding::RLE {
-                return Err(wrong("levels of a page are not encoded as runs"));
-            }
-            let (size, after) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
-            let size = usize::try_from(u32::from_le_bytes(*size)).map_err(|_| cut())?;
-            let (levels, after) = after.split_at_checked(size).ok_or_else(cut)?;
-            if repetitions.is_empty() {
-                repetitions = levels;
-            }
-            rest = after;
-        }
-        let encoding = self.check(head, repetitions, rest)?;
-        Ok(Page::DataPage {
-            num_values: head.values,
-            encoding,
-            def_level_encoding: Encoding::RLE,
-            rep_level_encoding: Encoding::RLE,
-            statistics: None,
-            buf: content,
-        })
-    }
-
-    fn data_v2(&mut self, head: &Head, body: &Bytes) -> Result<Page> {
-        let repetitions = head.repetition_bytes as usize;
-        let levels = repetitions.checked_add(head.definition_bytes as usize);
-        let levels = levels.filter(|&levels| levels <= body.len() && levels <= head.size);
-        let levels = levels.ok_or_else(|| wrong("the levels of a page are cut"))?;
-        let content = match head.is_plain {
-            true => body.clone(),
-            false => {
-                // Levels are not compressed.
-                let rest = Head {
-                    size: head.size - levels,
-                    ..*head
-                };
-                let values = self.chunk.content(&rest, body.slice(levels..))?;
-                [&body[..levels], &values].concat().into()
-            }
-        };
-        let encoding = self.check(head, &content[..repetitions], &content[levels..])?;
-        Ok(Page::DataPageV2 {
-            num_values: head.values,
-            encoding,
-            num_nulls: head.nulls,
-            num_rows: head.rows,
-            def_levels_byte_len: head.definition_bytes,
-            rep_levels_byte_len: head.repetition_bytes,
-            is_compressed: false,
-            statistics: None,
-            buf: content,
-        })
-    }
-}
-
-impl Iterator for Pages {
-    type Item = Result<Page>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.get_next_page().transpose()
-    }
-}
-
-impl PageReader for Pages {
-    fn get_next_page(&mut self) -> Result<Option<Page>> {
-        while self.left > 0 && !self.rest.is_empty() {
-            let (head, body) = next(&mut self.rest)?;
-            let page = match head.kind {
-                DICTIONARY => self.dictionary(&head, body)?,
-                DATA => self.data(&head, body)?,
-                DATA_V2 => self.data_v2(&head, &body)?,
-                // Nothing in these is for readers.
-                INDEX => continue,
-                other => return Err(wrong(format!("a page is of the unknown kind {other}"))),
+            let Some(page) = &mut self.page else {
+                break;
             };
-            if head.kind != DICTIONARY {
-                let left = self.left.checked_sub(head.values.into());
-                self.left = left.ok_or_else(|| wrong("a column has more values than it says"))?;
+            let here = usize::try_from(page.left).unwrap_or(usize::MAX);
+            let (taken, is_over) = match &mut page.repetitions {
+                None => {
+                    let taken = here.min(rows - begun);
+                    begun += taken;
+                    page.left -= taken as u64;
+                    (taken, false)
+                }
+                Some(levels) => {
+                    if self.ahead.is_empty() {
+                        let here = here.min(LEVELS);
+                        levels.read(here, &mut self.ahead)?;
+                        page.left -= here as u64;
+                    }
+                    let mut taken = self.ahead.len();
+                    for (at, &level) in self.ahead.iter().enumerate() {
+                        if level == 0 && begun == rows {
+                            taken = at;
+                            break;
+                        }
+                        begun += usize::from(level == 0);
+                        if begun == 0 {
+                            return Err("its first level is not that of a row".to_owned());
+                        }
+                    }
+                    budget.take(taken as u64 * VALUE_BYTES)?;
+                    let is_over = taken < self.ahead.len();
+                    read.repetitions.extend(self.ahead.drain(..taken));
+                    (taken, is_over)
+                }
+            };
+            read.count += taken;
+            let present = match &mut page.definitions {
+                None => taken,
+                Some(levels) => {
+                    let first = read.definitions.len();
+                    levels.read(taken, &mut read.definitions)?;
+                    let new = read.definitions[first..].iter();
+                    new.filter(|&&level| level == leaf.definitions).count()
+                }
+            };
+            page.values.read(
+                &leaf,
+                present,
+                self.dictionary.as_ref(),
+                &mut read.values,
+                budget,
+            )?;
+            if is_over {
+                break;
             }
-            return Ok(Some(page));
         }
-        match self.left {
-            0 => Ok(None),
-            _ => Err(wrong("a column has fewer values than it says")),
+        match begun == rows {
+            true => Ok(read),
+            false => Err(format!("it ends after {begun} of {rows} rows")),
         }
     }
 
-    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>> {
-        let mut rest = self.rest.clone();
-        while self.left > 0 && !rest.is_empty() {
-            let (head, _) = next(&mut rest)?;
-            if head.kind == INDEX {
-                continue;
+    /// Opens the next page, unless there is more of the one in hand; whether there is one.
+    fn open_page(&mut self, budget: &mut Budget) -> Result<bool, Problem> {
+        while self.page.as_ref().is_none_or(|page| page.left == 0) {
+            if self.left == 0 {
+                return Ok(false);
             }
-            return Ok(Some(PageMetadata {
-                num_rows: (head.kind == DATA_V2).then_some(head.rows as usize),
-                num_levels: Some(head.values as usize),
-                is_dict: head.kind == DICTIONARY,
-            }));
+            if self.pages.is_empty() {
+                return Err(format!("{} values of the column are missing", self.left));
+            }
+            self.page_at = self.at;
+            let (head, size) = Head::read(&self.pages).ok_or("its head is damaged")?;
+            let end = size.checked_add(head.compressed);
+            let end = end.filter(|&end| end <= self.pages.len()).ok_or_else(|| {
+                format!(
+                    "it has {} bytes, and its column {}",
+                    head.compressed,
+                    self.pages.len() - size
+                )
+            })?;
+            let body = self.pages.split_to(end).slice(size..);
+            self.at += end as u64;
+            match head.kind {
+                DICTIONARY => self.open_dictionary(&head, &body, budget)?,
+                DATA | DATA_V2 => {
+                    self.left = self.left.checked_sub(head.values).ok_or_else(|| {
+                        format!(
+                            "it has {} values where {} are expected",
+                            head.values, self.left
+                        )
+                    })?;
+                    // Texts stay where they are in pages, numbers do not.
+                    let is_copied =
+                        !matches!(self.leaf.physical, Physical::Bytes | Physical::FixedBytes);
+                    if let Some(page) = self.page.take().filter(|_| is_copied) {
+                        budget.give_back(page.size);
+                    }
+                    budget.take(head.size as u64)?;
+                    self.page = Some(self.values(&head, &body)?);
+                }
+                // Nothing in these is for readers.
+                INDEX => {}
+                other => return Err(format!("it is of the unknown kind {other}")),
+            }
         }
-        Ok(None)
+        Ok(true)
     }
 
-    fn skip_next_page(&mut self) -> Result<()> {
-        self.get_next_page().map(drop)
+    fn open_dictionary(
+        &mut self,
+        head: &Head,
+        body: &Bytes,
+        budget: &mut Budget,
+    ) -> Result<(), Problem> {
+        if !matches!(head.encoding, decode::PLAIN | decode::PLAIN_DICTIONARY) {
+            let name = decode::name(head.encoding);
+            return Err(format!("its dictionary has the encoding {name}"));
+        }
+        if self.leaf.physical == Physical::Bool {
+            return Err("truth values have no dictionary".to_owned());
+        }
+        // Each value takes at least a byte, or the four of a length.
+        let smallest = self.leaf.width.max(1);
+        let smallest = match self.leaf.physical {
+            Physical::Bytes => 4,
+            _ => smallest as u64,
+        };
+        if head.values.saturating_mul(smallest) > head.size as u64 {
+            return Err(format!(
+                "its dictionary has {} values in {} bytes",
+                head.values, head.size
+            ));
+        }
+        // Values take more room than their bytes.
+        self.dictionary_size = head.size as u64 + head.values * 16;
+        budget.take(self.dictionary_size)?;
+        let content = decompress(body, self.codec, head.size)?;
+        let plain = PageValues::new(&self.leaf, content, decode::PLAIN, head.values, None);
+        let mut values = Values::none(&self.leaf);
+        let count = usize::try_from(head.values).map_err(|_| "it has too many values")?;
+        plain?.read(&self.leaf, count, None, &mut values, budget)?;
+        self.dictionary = Some(values);
+        Ok(())
+    }
+
+    /// The levels and values of a page.
+    fn values(&self, head: &Head, body: &Bytes) -> Result<Page, Problem> {
+        let leaf = &self.leaf;
+        let most = [leaf.repetitions, leaf.definitions];
+        let cut = "its levels are cut";
+        let (levels, values) = match head.kind {
+            DATA => {
+                let mut rest = decompress(body, self.codec, head.size)?;
+                let mut levels = [None, None];
+                let encodings = [head.repetition_encoding, head.definition_encoding];
+                for ((most, encoding), runs) in most.into_iter().zip(encodings).zip(&mut levels) {
+                    if most == 0 {
+                        continue;
+                    }
+                    if encoding == decode::BIT_PACKED {
+                        *runs = Some(Runs::packed_levels(&mut rest, most, head.values)?);
+                        continue;
+                    }
+                    if encoding != decode::RLE {
+                        return Err(format!(
+                            "its levels have the encoding {}",
+                            decode::name(encoding)
+                        ));
+                    }
+                    let size = rest.first_chunk().ok_or(cut)?;
+                    let size = u32::from_le_bytes(*size) as usize;
+                    let end = size.checked_add(4).filter(|&end| end <= rest.len());
+                    let bytes = rest.split_to(end.ok_or(cut)?).slice(4..);
+                    *runs = Some(Runs::levels(bytes, most)?);
+                }
+                (levels, rest)
+            }
+            _ => {
+                // Levels are not compressed.
+                let (repetitions, definitions) = (head.repetition_bytes, head.definition_bytes);
+                let both = repetitions.checked_add(definitions);
+                let both = both.filter(|&both| both <= body.len() && both <= head.size);
+                let both = both.ok_or(cut)?;
+                let ranges = [0..repetitions, repetitions..both];
+                let mut levels = [None, None];
+                for ((most, range), runs) in most.into_iter().zip(ranges).zip(&mut levels) {
+                    if most > 0 {
+                        *runs = Some(Runs::levels(body.slice(range), most)?);
+                    }
+                }
+                let rest = body.slice(both..);
+                let values = match head.is_plain {
+                    true => rest,
+                    false => decompress(&rest, self.codec, head.size - both)?,
+                };
+                (levels, values)
+            }
+        };
+        let dictionary = self.dictionary.as_ref();
+        let [repetitions, definitions] = levels;
+        Ok(Page {
+            left: head.values,
+            repetitions,
+            definitions,
+            values: PageValues::new(leaf, values, head.encoding, head.values, dictionary)?,
+            size: head.size as u64,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::schema::Content;
+
+    fn leaf(definitions: u32, repetitions: u32) -> Arc<Leaf> {
+        Arc::new(Leaf {
+            path: "a.b".to_owned(),
+            physical: Physical::Bytes,
+            width: 0,
+            content: Content::Text,
+            definitions,
+            repetitions,
+        })
+    }
+
+    fn field(kind: u8, number: u64, to: &mut Vec<u8>) {
+        to.push(kind);
+        // Positive numbers are even ones.
+        let mut rest = number << 1;
+        while rest > 0x7f {
+            to.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        to.push(rest as u8);
+    }
+
+    /// A page of version 1 (or a dictionary) without compression.
+    fn page(kind: u64, values: u64, encoding: u64, body: &[u8]) -> Vec<u8> {
+        let mut page = Vec::new();
+        field(0x15, kind, &mut page);
+        field(0x15, body.len() as u64, &mut page);
+        field(0x15, body.len() as u64, &mut page);
+        page.push(if kind == DATA { 0x2c } else { 0x4c });
+        for number in [values, encoding, decode::RLE, decode::RLE] {
+            field(0x15, number, &mut page);
+        }
+        page.extend([0, 0]);
+        page.extend(body);
+        page
+    }
+
+    fn read(
+        leaf: &Arc<Leaf>,
+        pages: &[Vec<u8>],
+        values: u64,
+        rows: usize,
+    ) -> Result<Read, Problem> {
+        let pages = Bytes::from(pages.concat());
+        let chunk = ColumnChunk {
+            physical: leaf.physical,
+            codec: 0,
+            values,
+            size: pages.len() as u64,
+            full_size: pages.len() as u64,
+            begin: 0,
+            statistics: Default::default(),
+        };
+        let mut column = ColumnReader::new(&pages, leaf, &chunk)?;
+        let read = column.read(rows, &mut Budget::new(1 << 30))?;
+        column.end(rows as u64)?;
+        Ok(read)
+    }
+
+    fn problem(leaf: &Arc<Leaf>, pages: &[Vec<u8>], values: u64, rows: usize) -> String {
+        read(leaf, pages, values, rows).unwrap_err()
+    }
+
+    #[test]
+    fn what_does_not_agree_is_an_error_that_says_where() {
+        let flat = leaf(0, 0);
+        let texts = page(DATA, 2, 0, b"\x01\0\0\0a\x02\0\0\0bc");
+        assert_eq!(
+            read(&flat, std::slice::from_ref(&texts), 2, 2)
+                .unwrap()
+                .count,
+            2
+        );
+        let at =
+            |byte: usize, problem: &str| format!("column `a.b`, page at byte {byte}: {problem}");
+        for (pages, values, rows, expected) in [
+            (
+                vec![texts.clone()],
+                2,
+                3,
+                at(0, "it ends after 2 of 3 rows"),
+            ),
+            (
+                vec![texts.clone()],
+                2,
+                1,
+                at(0, "it has more rows than its group of 1"),
+            ),
+            (
+                vec![texts.clone()],
+                3,
+                3,
+                at(0, "1 values of the column are missing"),
+            ),
+            (
+                vec![texts.clone()],
+                1,
+                1,
+                at(0, "it has 2 values where 1 are expected"),
+            ),
+            (
+                vec![texts.clone(), page(DATA, 1, 0, b"\x01\0\0\0\xff")],
+                3,
+                3,
+                at(texts.len(), "the text `\u{fffd}` is not UTF-8"),
+            ),
+            (
+                vec![page(DATA, 1, 0, b"\x02\0\0\0a")],
+                1,
+                1,
+                at(0, "its values end before the last one"),
+            ),
+            (
+                vec![page(DATA, 1, 8, b"\x01\x02\0")],
+                1,
+                1,
+                at(0, "it has no dictionary before it"),
+            ),
+            (
+                vec![
+                    page(DICTIONARY, 2, 0, b"\x01\0\0\0a\x01\0\0\0b"),
+                    page(DATA, 1, 8, b"\x02\x02\x02"),
+                ],
+                1,
+                1,
+                at(
+                    27,
+                    "place in the dictionary 2 is out of range: expected less than 2",
+                ),
+            ),
+            (
+                vec![page(DATA, 1, 9, b"abcd")],
+                1,
+                1,
+                at(
+                    0,
+                    "its encoding is BYTE_STREAM_SPLIT, which kymo does not read for values of type Bytes",
+                ),
+            ),
+        ] {
+            assert_eq!(problem(&flat, &pages, values, rows), expected);
+        }
+    }
+
+    #[test]
+    fn rows_that_become_too_much_are_refused() {
+        // A list of a null, and 2^31 more of them, in 30 bytes.
+        let mut body = vec![8, 0, 0, 0, 2, 0, 0x80, 0x80, 0x80, 0x80, 0x10, 1];
+        body.extend([6, 0, 0, 0, 0x82, 0x80, 0x80, 0x80, 0x10, 1]);
+        let many = (1 << 31) + 1;
+        let found = problem(&leaf(2, 1), &[page(DATA, many, 0, &body)], many, 1);
+        assert!(found.contains("take more than 1073741824 bytes"), "{found}");
+        // A level that cannot be.
+        let body = [2, 0, 0, 0, 2, 0, 2, 0, 0, 0, 2, 3];
+        let found = problem(&leaf(2, 1), &[page(DATA, 1, 0, &body)], 1, 1);
+        assert!(found.contains("level 3 is out of range"), "{found}");
+        // A row that begins within a list.
+        let body = [2, 0, 0, 0, 2, 1, 2, 0, 0, 0, 2, 1];
+        let found = problem(&leaf(2, 1), &[page(DATA, 1, 0, &body)], 1, 1);
+        assert!(found.contains("not that of a row"), "{found}");
     }
 }

@@ -9,7 +9,6 @@ use kymo::open::Options;
 use kymo_ctf::trace::Trace;
 use kymo_model::{Base, EventClass, FieldId, Kind, Schema, Scope};
 use kymo_time::{Clock, NANOS_PER_SECOND, Origin};
-use parquet::file::statistics::Statistics;
 
 use super::Problem;
 use super::rows::{Columns, Own, Rows, TableFile, Ticks};
@@ -23,7 +22,7 @@ const EARLY: i64 = -(1_i64 << 62) / NANOS_PER_SECOND;
 
 /// Makes a trace of the rows of a file.
 pub(super) fn open(path: &Path, bytes: bytes::Bytes, options: &Options) -> Result<Trace, Problem> {
-    let file = TableFile::new(bytes, true).map_err(|error| error.to_string())?;
+    let file = TableFile::new(bytes, true)?;
     let fields = file.schema().fields().clone();
     let is_time = |field: &Field| matches!(field.data_type(), DataType::Timestamp(..));
     let named = TIMES.iter().find_map(|name| {
@@ -90,9 +89,8 @@ pub(super) fn open(path: &Path, bytes: bytes::Bytes, options: &Options) -> Resul
         true => file.ends(),
         false => groups,
     };
-    let rows = Rows::new(&file, groups, Columns::payload(columns), own);
-    let mut rows = rows.map_err(|error| error.to_string())?;
-    while rows.next().map_err(|error| error.to_string())?.is_some() {
+    let mut rows = Rows::new(&file, groups, Columns::payload(columns), own);
+    while rows.next()?.is_some() {
         let (event, ticks) = (rows.event(), rows.ticks());
         maker
             .event((0, 0), event, ticks, |to| rows.give(to))
@@ -105,12 +103,8 @@ pub(super) fn open(path: &Path, bytes: bytes::Bytes, options: &Options) -> Resul
 
 /// Whether a time may be before 1970.
 fn may_be_early(file: &TableFile, column: usize) -> bool {
-    let least = |statistics: &Statistics| match statistics {
-        Statistics::Int64(numbers) => numbers.min_opt().copied(),
-        _ => None,
-    };
     file.statistics(column)
-        .any(|statistics| statistics.and_then(least).is_none_or(|least| least < 0))
+        .any(|statistics| statistics.least.is_none_or(|least| least < 0))
 }
 
 /// What the rows are called: as the directory of their class, or as the file.
@@ -189,7 +183,7 @@ fn add(
     let field = schema.push_child(parent, name.map(Arc::from), kind);
     match (form, data_type) {
         (Form::Optional(inner), _) => add(schema, field, None, inner, data_type),
-        (Form::Array(form), DataType::List(item) | DataType::LargeList(item)) => {
+        (Form::Array(form), DataType::List(item) | DataType::Map(item, _)) => {
             add(schema, field, None, form, item.data_type());
         }
         (Form::Struct(members) | Form::Variant(members), DataType::Struct(fields)) => {

@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Schema, TimeUnit};
+use arrow_schema::Schema;
 use kymo::pipeline::Window;
 use kymo_ctf::class::TraceClass;
 use kymo_ctf::write::{Encode, EventId};
 use kymo_model::{FieldId, Scope, Visitor};
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::errors::ParquetError;
-use parquet::file::statistics::Statistics;
 
-use super::footer;
-use super::groups::Batches;
+use super::Problem;
+use super::column::Column;
+use super::footer::{Footer, Statistics};
+use super::groups::{Batch, Batches};
 use super::order::Position;
-use super::values::{self, NotGiven, give, unsigned};
-use crate::Error;
+use super::schema::{Content, FileSchema};
+use super::values::{NotGiven, give};
 use crate::kinds::{Form, SCOPE};
 
 /// The scopes of an event in the order in which they are recorded.
@@ -37,75 +35,68 @@ pub(super) fn bytes_of(file: kymo_io::Bytes) -> bytes::Bytes {
 #[derive(Clone)]
 pub(super) struct TableFile {
     bytes: bytes::Bytes,
-    metadata: ArrowReaderMetadata,
+    footer: Arc<Footer>,
+    schema: Arc<FileSchema>,
 }
 
 impl TableFile {
     /// `plain` does without what Arrow has written of its types.
-    pub(super) fn new(bytes: bytes::Bytes, plain: bool) -> Result<Self, Error> {
-        let wrong = |problem: String| Error::from(ParquetError::General(problem));
-        let levels = footer::levels(&bytes);
-        let levels = levels.ok_or_else(|| wrong("its end is not that of a Parquet file".into()))?;
-        if levels > footer::MOST_LEVELS {
-            let most = footer::MOST_LEVELS;
-            return Err(wrong(format!(
-                "its columns are nested in more than {most} others"
-            )));
-        }
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(plain);
-        let metadata = ArrowReaderMetadata::load(&bytes, options)?;
-        Ok(Self { bytes, metadata })
+    pub(super) fn new(bytes: bytes::Bytes, plain: bool) -> Result<Self, Problem> {
+        let footer = Footer::read(&bytes)?;
+        let schema = FileSchema::new(&footer, plain)?;
+        Ok(Self {
+            bytes,
+            footer: Arc::new(footer),
+            schema: Arc::new(schema),
+        })
     }
 
-    pub(super) fn schema(&self) -> &Arc<Schema> {
-        self.metadata.schema()
+    pub(super) fn schema(&self) -> &Schema {
+        &self.schema.arrow
+    }
+
+    #[cfg(test)]
+    pub(super) fn leaves(&self) -> &[Arc<super::schema::Leaf>] {
+        &self.schema.leaves
     }
 
     /// What the file says of a column in each row group.
-    pub(super) fn statistics(&self, column: usize) -> impl Iterator<Item = Option<&Statistics>> {
-        let leaves = self.metadata.parquet_schema();
-        let mut all = 0..leaves.num_columns();
-        let leaf = all.find(|&leaf| leaves.get_column_root_idx(leaf) == column);
-        let groups = self.metadata.metadata().row_groups().iter();
-        groups.map(move |group| group.columns().get(leaf?)?.statistics())
+    pub(super) fn statistics(&self, column: usize) -> impl Iterator<Item = Statistics> {
+        let leaf = self.schema.columns.get(column).map(|node| node.leaf);
+        let groups = self.footer.groups.iter();
+        groups.map(move |group| {
+            let chunk = leaf.and_then(|leaf| group.columns.get(leaf));
+            chunk.map(|chunk| chunk.statistics).unwrap_or_default()
+        })
     }
 
     /// How many values of a column are null; `None` if the file does not record it.
     pub(super) fn nulls(&self, column: usize) -> Option<u64> {
-        let mut counts = self
-            .statistics(column)
-            .map(|statistics| statistics?.null_count_opt());
+        let mut counts = self.statistics(column).map(|statistics| statistics.nulls);
         counts.try_fold(0_u64, |sum, count| sum.checked_add(count?))
     }
 
     /// How many rows the file says that it has.
     pub(super) fn rows(&self) -> u64 {
-        let groups = self.metadata.metadata().row_groups().iter();
-        let rows = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
+        let rows = self.footer.groups.iter().map(|group| group.rows);
         rows.fold(0, u64::saturating_add)
     }
 
     /// How many row groups the file has.
     pub(super) fn groups(&self) -> usize {
-        self.metadata.metadata().num_row_groups()
+        self.footer.groups.len()
     }
 
     /// The row groups that may have rows with a time in a window, by what the file says of a column of times.
     pub(super) fn groups_within(&self, time: usize, window: Window) -> Vec<usize> {
-        let unit = match self.schema().field(time).data_type() {
-            DataType::Timestamp(TimeUnit::Second, _) => 1_000_000_000,
-            DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000_000,
-            DataType::Timestamp(TimeUnit::Microsecond, _) => 1_000,
-            DataType::Timestamp(TimeUnit::Nanosecond, _) => 1,
-            _ => return (0..self.groups()).collect(),
+        let leaf = &self.schema.leaves[self.schema.columns[time].leaf];
+        let Content::Time(unit) = leaf.content else {
+            return (0..self.groups()).collect();
         };
-        let is_outside = |statistics: Option<&Statistics>| {
-            let Some(Statistics::Int64(bounds)) = statistics else {
-                return false;
-            };
+        let is_outside = |statistics: Statistics| {
             // Rows without a time are wanted where others are not.
-            let (Some(&least), Some(&most), Some(0)) =
-                (bounds.min_opt(), bounds.max_opt(), bounds.null_count_opt())
+            let (Some(least), Some(most), Some(0)) =
+                (statistics.least, statistics.most, statistics.nulls)
             else {
                 return false;
             };
@@ -128,23 +119,18 @@ impl TableFile {
     }
 
     /// All rows.
-    pub(super) fn read(&self) -> Result<Batches, Error> {
+    pub(super) fn read(&self) -> Batches {
         self.read_groups(0..self.groups())
     }
 
     /// The rows of some row groups.
-    pub(super) fn read_groups(
-        &self,
-        groups: impl IntoIterator<Item = usize>,
-    ) -> Result<Batches, Error> {
-        let metadata = Arc::clone(self.metadata.metadata());
-        let fields = Some(self.schema().fields());
-        Ok(Batches::new(
+    pub(super) fn read_groups(&self, groups: impl IntoIterator<Item = usize>) -> Batches {
+        Batches::new(
             self.bytes.clone(),
-            metadata,
-            fields,
+            Arc::clone(&self.footer),
+            Arc::clone(&self.schema),
             groups.into_iter(),
-        )?)
+        )
     }
 }
 
@@ -207,7 +193,7 @@ pub(super) struct Rows {
     columns: Columns,
     own: Own,
     reader: Batches,
-    batch: RecordBatch,
+    batch: Batch,
     row: usize,
     /// The latest time so far.
     time: i64,
@@ -233,26 +219,21 @@ pub(super) enum Ticks {
 
 impl Rows {
     /// Those of some row groups.
-    pub(super) fn new(
-        file: &TableFile,
-        groups: Vec<usize>,
-        columns: Columns,
-        own: Own,
-    ) -> Result<Self, Error> {
-        Ok(Self {
+    pub(super) fn new(file: &TableFile, groups: Vec<usize>, columns: Columns, own: Own) -> Self {
+        Self {
             columns,
             own,
-            reader: file.read_groups(groups)?,
-            batch: RecordBatch::new_empty(Arc::clone(file.schema())),
+            reader: file.read_groups(groups),
+            batch: Batch::default(),
             row: 0,
             time: i64::MIN,
-        })
+        }
     }
 
     /// Goes to the next row: its time, or the latest before it, and its position; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<(i64, Position)>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<(i64, Position)>, Problem> {
         self.row += 1;
-        while self.row >= self.batch.num_rows() {
+        while self.row >= self.batch.rows {
             match self.reader.next() {
                 Some(batch) => self.batch = batch?,
                 None => return Ok(None),
@@ -261,7 +242,7 @@ impl Rows {
         }
         let time = self.own.timestamp.and_then(|column| self.nanos(column));
         self.time = self.time.max(time.unwrap_or(i64::MIN));
-        let number = |column: usize| unsigned(self.batch.column(column), self.row);
+        let number = |column: usize| self.column(column).unsigned(self.row);
         let position = match self.own.position {
             None => Position {
                 stream: 0,
@@ -280,7 +261,11 @@ impl Rows {
     }
 
     fn nanos(&self, column: usize) -> Option<i64> {
-        values::nanos(self.batch.column(column), self.row)
+        self.column(column).nanos(self.row)
+    }
+
+    fn column(&self, column: usize) -> &Column {
+        &self.batch.columns[column]
     }
 
     pub(super) fn event(&self) -> EventId {
@@ -290,10 +275,7 @@ impl Rows {
     /// The ticks of the row.
     pub(super) fn ticks(&self) -> Option<u64> {
         match self.own.ticks {
-            Ticks::Column(column) => {
-                let array: &ArrayRef = self.batch.column(column);
-                (!array.is_null(self.row)).then(|| unsigned(array, self.row))?
-            }
+            Ticks::Column(column) => self.column(column).unsigned(self.row),
             Ticks::Since(zero) => {
                 let time = i128::from(self.nanos(self.own.timestamp?)?) - i128::from(zero);
                 u64::try_from(time).ok()
@@ -306,7 +288,7 @@ impl Rows {
         for columns in &self.columns.scopes {
             to.begin_struct(FieldId(0));
             for (column, form) in columns {
-                give(form, self.batch.column(*column), self.row, to)?;
+                give(form, self.column(*column), self.row, to)?;
             }
             to.end_struct(FieldId(0));
         }

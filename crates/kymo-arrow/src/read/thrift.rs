@@ -21,8 +21,8 @@ pub(super) mod kind {
 /// Bytes, read from their beginning; `None` if they end too early or are not what was asked for.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
-impl Reader<'_> {
-    fn byte(&mut self) -> Option<u8> {
+impl<'a> Reader<'a> {
+    pub(super) fn byte(&mut self) -> Option<u8> {
         let (&first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(first)
@@ -52,7 +52,7 @@ impl Reader<'_> {
     }
 
     /// The type of the next field of a structure; its number becomes that of the field.
-    pub(super) fn field(&mut self, number: &mut i64) -> Option<u8> {
+    fn field(&mut self, number: &mut i64) -> Option<u8> {
         let head = self.byte()?;
         let kind = head & 0xf;
         if kind != kind::STOP {
@@ -65,7 +65,7 @@ impl Reader<'_> {
     }
 
     /// The number of elements of a list, and their type.
-    pub(super) fn list(&mut self) -> Option<(u64, u8)> {
+    fn list(&mut self) -> Option<(u64, u8)> {
         let head = self.byte()?;
         let count = match head >> 4 {
             15 => self.varint()?,
@@ -76,6 +76,59 @@ impl Reader<'_> {
             return None;
         }
         Some((count, head & 0xf))
+    }
+
+    /// A number of whatever width.
+    pub(super) fn number(&mut self, kind: u8) -> Option<i64> {
+        matches!(kind, kind::I16..=kind::I64).then(|| self.signed())?
+    }
+
+    /// A number that is a size, a count or the code of something.
+    pub(super) fn size(&mut self, kind: u8) -> Option<u64> {
+        u64::try_from(self.number(kind)?).ok()
+    }
+
+    pub(super) fn binary(&mut self, kind: u8) -> Option<&'a [u8]> {
+        if kind != kind::BINARY {
+            return None;
+        }
+        let length = usize::try_from(self.varint()?).ok()?;
+        let (value, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(value)
+    }
+
+    pub(super) fn text(&mut self, kind: u8) -> Option<String> {
+        let value = std::str::from_utf8(self.binary(kind)?).ok()?;
+        Some(value.to_owned())
+    }
+
+    /// Reads a structure: `take` gets the number and type of each field, and reads or [skips](Self::skip) its value.
+    pub(super) fn structure(
+        &mut self,
+        mut take: impl FnMut(&mut Self, i64, u8) -> Option<()>,
+    ) -> Option<()> {
+        let mut number = 0;
+        loop {
+            match self.field(&mut number)? {
+                kind::STOP => return Some(()),
+                kind => take(self, number, kind)?,
+            }
+        }
+    }
+
+    /// Reads the structures of a list, one after the other.
+    pub(super) fn structures<T>(
+        &mut self,
+        kind: u8,
+        mut read: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        if kind != kind::LIST {
+            return None;
+        }
+        let (count, kind) = self.list()?;
+        let is_empty = count == 0;
+        (kind == kind::STRUCT || is_empty).then(|| (0..count).map(|_| read(self)).collect())?
     }
 
     /// Passes over a value of a type.
@@ -91,8 +144,7 @@ impl Reader<'_> {
             }
             kind::DOUBLE => self.pass(8)?,
             kind::BINARY => {
-                let length = self.varint()?;
-                self.pass(length)?;
+                self.binary(kind)?;
             }
             kind::LIST | kind::SET => {
                 let (count, kind) = self.list()?;
@@ -104,15 +156,7 @@ impl Reader<'_> {
                     }
                 }
             }
-            kind::STRUCT => {
-                let mut field = 0;
-                loop {
-                    match self.field(&mut field)? {
-                        kind::STOP => break,
-                        kind => self.skip(kind, depth + 1)?,
-                    }
-                }
-            }
+            kind::STRUCT => self.structure(|reader, _, kind| reader.skip(kind, depth + 1))?,
             _ => return None,
         }
         Some(())
