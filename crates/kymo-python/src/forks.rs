@@ -1,17 +1,44 @@
 //! Work in other threads, which a child that came of a fork does not have.
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::errors::Error;
 
 /// How long a call waits until it looks whether Ctrl-C was pressed.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// How many forks of Python are between this process and the one that loaded the module.
+///
+/// Asking the system for the number of the process takes longer than reading an event.
+pub(crate) fn count() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+#[pyfunction]
+fn in_child() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Begins to count forks, where the system has them.
+pub(crate) fn watch(py: Python<'_>) -> PyResult<()> {
+    let os = py.import("os")?;
+    if let Some(register) = os.getattr_opt("register_at_fork")? {
+        let options = PyDict::new(py);
+        options.set_item("after_in_child", wrap_pyfunction!(in_child, py)?)?;
+        register.call((), Some(&options))?;
+    }
+    Ok(())
+}
 
 /// Something that belongs to threads of the process that made it.
 #[derive(Debug)]
@@ -57,19 +84,26 @@ pub(crate) struct Ahead<T>(OfProcess<Worker<T>>);
 
 #[derive(Debug)]
 struct Worker<T> {
+    stopped: Arc<AtomicBool>,
     /// No other thread waits for it: the mutex only allows objects to move to other threads.
     made: Option<Mutex<Receiver<T>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl<T: Send + 'static> Ahead<T> {
-    /// Starts work that ends when nothing receives what it sends any longer.
-    pub(crate) fn spawn(work: impl FnOnce(SyncSender<T>) + Send + 'static) -> PyResult<Self> {
+    /// Starts work that ends when nothing receives what it sends any longer; it is waited for, so that it looks
+    /// whether it is stopped while it has nothing to send.
+    pub(crate) fn spawn(
+        work: impl FnOnce(SyncSender<T>, &AtomicBool) + Send + 'static,
+    ) -> PyResult<Self> {
         let (sender, made) = sync_channel(4);
+        let stopped = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stopped);
         let thread = std::thread::Builder::new()
             .name("kymo".to_owned())
-            .spawn(move || work(sender))?;
+            .spawn(move || work(sender, &flag))?;
         Ok(Self(OfProcess::new(Worker {
+            stopped,
             made: Some(Mutex::new(made)),
             thread: Some(thread),
         })))
@@ -98,9 +132,19 @@ impl<T: Send + 'static> Ahead<T> {
     }
 }
 
+impl<T> Ahead<T> {
+    /// Does not wait for the work at the end: what cannot be stopped ends in its thread.
+    pub(crate) fn leave(&mut self) {
+        if let Some(worker) = self.0.get() {
+            worker.thread = None;
+        }
+    }
+}
+
 impl<T> Drop for Worker<T> {
     fn drop(&mut self) {
         // Whoever sends meets an error, and ends.
+        self.stopped.store(true, Ordering::Relaxed);
         self.made = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

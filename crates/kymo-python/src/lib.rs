@@ -1,12 +1,15 @@
 //! The extension module of the Python package `kymo`.
 //!
 //! `recordings` is what `kymo.open` returns; `tables` gives rows as Arrow's streams and NumPy's buffers; `messages`
-//! gives events one by one, of which `values` makes objects; `analyses` answers with JSON, which the Python side
-//! reads; `rrd` runs rrdtool's commands. What needs no speed is in Python, in `python/kymo`.
+//! iterates over events, which a run writes as `frames`; `events` are the objects, and `values` makes those of their
+//! fields; `analyses` answers with JSON, which the Python side reads; `rrd` runs rrdtool's commands. What needs no
+//! speed is in Python, in `python/kymo`.
 
 mod analyses;
 mod errors;
+mod events;
 mod forks;
+mod frames;
 mod messages;
 mod recordings;
 mod rrd;
@@ -41,6 +44,7 @@ fn _kymo(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<recordings::Recordings>()?;
     module.add_class::<tables::Table>()?;
     module.add_class::<messages::Messages>()?;
-    module.add_class::<messages::Message>()?;
+    module.add_class::<events::Message>()?;
+    forks::watch(py)?;
     errors::add(py, module)
 }

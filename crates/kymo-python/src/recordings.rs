@@ -11,6 +11,7 @@ use kymo::timeline::{Query, Timeline};
 use kymo_draw::{Fonts, RenderOptions};
 use kymo_graph::{Choice, Look, NoNotices, Zone, page, panels};
 use kymo_model::{Recording, Scope, Shift};
+use kymo_text::Line;
 use kymo_time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,11 +20,11 @@ use pyo3::types::{PyDict, PyList};
 use crate::analyses;
 use crate::errors::{self, Error, OpenError, QueryError};
 use crate::forks::{Interrupted, interruptible};
-use crate::messages::{self, Messages};
+use crate::messages::Messages;
 use crate::selection::Selection;
 use crate::tables::Table;
 use crate::truncated::Truncations;
-use crate::values::describe;
+use crate::values::{Decoder, Encoder, Form, Names, describe};
 
 /// Recordings on one time line; made by `kymo.open`.
 #[pyclass(frozen, module = "kymo._kymo", subclass)]
@@ -273,12 +274,24 @@ impl Recordings {
         packet: usize,
     ) -> PyResult<Option<Bound<'p, PyAny>>> {
         let timeline = self.timeline()?;
-        match timeline.recordings().get(recording) {
-            Some(recording) => {
-                messages::packet(py, recording, (stream, packet), Scope::PacketContext)
-            }
-            None => Ok(None),
-        }
+        let Some(recording) = timeline.recordings().get(recording) else {
+            return Ok(None);
+        };
+        let (Some(info), Some(chunk)) = (
+            recording.streams().get(stream),
+            recording.chunk(stream, packet),
+        ) else {
+            return Ok(None);
+        };
+        let mut line = Line::new();
+        recording
+            .visit_packet(&chunk, &mut Encoder::new(&mut line))
+            .map_err(|fault| Error::new_err(recording.report(&chunk, None, fault).to_string()))?;
+        let names = Names::new(py, &info.packet_schema);
+        let decoder = Decoder {
+            bytes: line.as_bytes(),
+        };
+        decoder.scope(py, &names, Scope::PacketContext, Form::Whole)
     }
 
     /// Tracks that are known from the metadata: recording, path, name, unit.
@@ -297,7 +310,9 @@ impl Recordings {
 
     /// Damage that opening has shown.
     fn _faults(&self, py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
-        messages::faults(py, &self.timeline()?)
+        let timeline = self.timeline()?;
+        let faults = timeline.faults();
+        faults.map(|fault| errors::fault(py, fault)).collect()
     }
 
     /// A table of events.

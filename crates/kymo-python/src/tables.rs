@@ -1,6 +1,5 @@
 //! Rows as Arrow's streams, and as NumPy's buffers.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::cast::AsArray;
@@ -9,16 +8,16 @@ use arrow_array::types::{
     Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampNanosecondType,
     TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrowPrimitiveType, RecordBatch, RecordBatchReader};
+use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Field, SchemaRef, TimeUnit};
 use kymo::timeline::{Notice, NoticeKind, Query, Timeline};
 use kymo_arrow::SampleReader;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyCapsule, PyList};
+use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyList};
 
 use crate::errors::Error;
-use crate::forks::{Interrupted, OfProcess, interruptible};
+use crate::forks::{Ahead, OfProcess};
 use crate::truncated::Truncations;
 
 /// Damage that the last reading has met.
@@ -246,100 +245,119 @@ impl Table {
         )>,
     > {
         let reader = self.reader();
-        let stopped = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stopped);
-        let stop = || stopped.store(true, Ordering::Relaxed);
-        let batches = interruptible(py, Interrupted::Left(&stop), move || {
-            let going = |_: &_| !flag.load(Ordering::Relaxed);
-            reader.take_while(going).collect::<Result<Vec<_>, _>>()
-        })?
-        .map_err(arrow)?;
-        let columns = self
-            .schema
-            .fields()
-            .iter()
-            .enumerate()
-            .map(|(position, field)| {
-                let arrays: Vec<&dyn Array> = batches
-                    .iter()
-                    .map(|batch| &**batch.column(position))
-                    .collect();
-                let (kind, values) = numpy(py, field.data_type(), &arrays)?;
-                let has_nulls = arrays.iter().any(|array| array.null_count() > 0);
-                let nulls = has_nulls.then(|| {
-                    let nulls = arrays
-                        .iter()
-                        .flat_map(|array| (0..array.len()).map(|row| u8::from(array.is_null(row))));
-                    PyByteArray::new(py, &nulls.collect::<Vec<u8>>())
-                });
-                Ok((field.name().clone(), kind.to_owned(), values, nulls))
-            });
-        columns.collect()
-    }
-}
-
-/// The values of arrays one after the other: the type of NumPy, and bytes, or a list of objects.
-fn numpy<'p>(
-    py: Python<'p>,
-    data_type: &DataType,
-    arrays: &[&dyn Array],
-) -> PyResult<(&'static str, Bound<'p, PyAny>)> {
-    macro_rules! numbers {
-        ($($pattern:pat => $type:ty, $kind:literal;)*) => {
-            match data_type {
-                $($pattern => return Ok(($kind, bytes::<$type>(py, arrays)?)),)*
-                _ => {}
+        let mut batches = Ahead::spawn(move |made, _| {
+            for batch in reader {
+                if made.send(batch).is_err() {
+                    break;
+                }
             }
+        })?;
+        let fields = self.schema.fields().iter();
+        let mut columns: Vec<_> = fields.map(|field| Column::new(py, field)).collect();
+        let mut read = || {
+            while let Some(batch) = batches.next(py)? {
+                let batch = batch.map_err(arrow)?;
+                for (column, array) in columns.iter_mut().zip(batch.columns()) {
+                    column.append(py, array)?;
+                }
+            }
+            Ok::<_, PyErr>(())
         };
-    }
-    numbers! {
-        DataType::UInt8 => UInt8Type, "|u1";
-        DataType::UInt16 => UInt16Type, "=u2";
-        DataType::UInt32 => UInt32Type, "=u4";
-        DataType::UInt64 => UInt64Type, "=u8";
-        DataType::Int8 => Int8Type, "|i1";
-        DataType::Int16 => Int16Type, "=i2";
-        DataType::Int32 => Int32Type, "=i4";
-        DataType::Int64 => Int64Type, "=i8";
-        DataType::Float32 => Float32Type, "=f4";
-        DataType::Float64 => Float64Type, "=f8";
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => TimestampNanosecondType, "=M8[ns]";
-        DataType::Timestamp(TimeUnit::Second, _) => TimestampSecondType, "=M8[s]";
-    }
-    let list = PyList::empty(py);
-    for array in arrays {
-        for row in 0..array.len() {
-            list.append(object(py, *array, row)?)?;
+        if let Err(error) = read() {
+            batches.leave();
+            return Err(error);
         }
+        let columns = columns.into_iter().map(|column| {
+            let kind = column.kind.unwrap_or("O").to_owned();
+            (column.name, kind, column.values, column.nulls)
+        });
+        Ok(columns.collect())
     }
-    Ok(("O", list.into_any()))
 }
 
-/// The numbers of arrays as bytes, which are copied once.
-fn bytes<'p, T: ArrowPrimitiveType>(
-    py: Python<'p>,
-    arrays: &[&dyn Array],
-) -> PyResult<Bound<'p, PyAny>> {
-    let arrays: Vec<_> = arrays
-        .iter()
-        .map(|array| array.as_primitive::<T>())
-        .collect();
-    let parts = arrays.iter().map(|array| array.values().inner().as_slice());
-    let size = parts.clone().map(<[u8]>::len).sum();
-    let made = PyByteArray::new_with(py, size, |mut to| {
-        for part in parts {
-            let (here, rest) = to.split_at_mut(part.len());
-            here.copy_from_slice(part);
-            to = rest;
+/// NumPy's type for values that are the same bytes there.
+fn kind(data_type: &DataType) -> Option<&'static str> {
+    Some(match data_type {
+        DataType::UInt8 => "|u1",
+        DataType::UInt16 => "=u2",
+        DataType::UInt32 => "=u4",
+        DataType::UInt64 => "=u8",
+        DataType::Int8 => "|i1",
+        DataType::Int16 => "=i2",
+        DataType::Int32 => "=i4",
+        DataType::Int64 => "=i8",
+        DataType::Float32 => "=f4",
+        DataType::Float64 => "=f8",
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => "=M8[ns]",
+        DataType::Timestamp(TimeUnit::Second, _) => "=M8[s]",
+        _ => return None,
+    })
+}
+
+/// A column for NumPy, to which arrays are appended.
+struct Column<'p> {
+    name: String,
+    kind: Option<&'static str>,
+    /// A `bytearray`, or a list of objects.
+    values: Bound<'p, PyAny>,
+    nulls: Option<Bound<'p, PyByteArray>>,
+    rows: usize,
+}
+
+impl<'p> Column<'p> {
+    fn new(py: Python<'p>, field: &Field) -> Self {
+        let kind = kind(field.data_type());
+        Self {
+            name: field.name().clone(),
+            kind,
+            values: match kind {
+                Some(_) => PyByteArray::new(py, b"").into_any(),
+                None => PyList::empty(py).into_any(),
+            },
+            nulls: None,
+            rows: 0,
         }
+    }
+
+    fn append(&mut self, py: Python<'p>, array: &dyn Array) -> PyResult<()> {
+        match array.data_type().primitive_width() {
+            Some(width) if self.kind.is_some() => {
+                let data = array.to_data();
+                let bytes = &data.buffers()[0][width * data.offset()..][..width * data.len()];
+                extend(&self.values, bytes)?;
+            }
+            _ => {
+                let values = self.values.cast::<PyList>()?;
+                for row in 0..array.len() {
+                    values.append(object(py, array, row)?)?;
+                }
+            }
+        }
+        if array.null_count() > 0 || self.nulls.is_some() {
+            let nulls = match self.nulls.take() {
+                Some(nulls) => nulls,
+                None => PyByteArray::new_with(py, self.rows, |_| Ok(()))?,
+            };
+            let flags = (0..array.len()).map(|row| array.is_null(row).into());
+            extend(&nulls, &flags.collect::<Vec<u8>>())?;
+            self.nulls = Some(nulls);
+        }
+        self.rows += array.len();
         Ok(())
-    })?;
-    Ok(made.into_any())
+    }
+}
+
+/// Appends to a `bytearray`, in pieces that stay in the processor's cache.
+fn extend(values: &Bound<'_, PyAny>, bytes: &[u8]) -> PyResult<()> {
+    for piece in bytes.chunks(64 << 10) {
+        values.call_method1("extend", (PyBytes::new(values.py(), piece),))?;
+    }
+    Ok(())
 }
 
 /// A value of an array as an object.
 fn object<'p>(py: Python<'p>, array: &dyn Array, row: usize) -> PyResult<Bound<'p, PyAny>> {
-    use pyo3::types::{PyBytes, PyDict};
+    use pyo3::types::PyDict;
     if array.is_null(row) {
         return Ok(py.None().into_bound(py));
     }

@@ -37,22 +37,28 @@ impl<'l> Encoder<'l> {
 
     #[inline]
     fn begin(&mut self, field: FieldId, tag: u8) {
-        if self.depth == 0 {
-            self.out.push(&field.0.to_le_bytes());
-        }
+        self.root(field);
         self.out.push_byte(tag);
     }
 
     #[inline]
+    fn root(&mut self, field: FieldId) {
+        if self.depth == 0 {
+            self.out.push(&field.0.to_le_bytes());
+        }
+    }
+
+    #[inline]
     fn number(&mut self, field: FieldId, tag: u8, value: u64) {
-        self.begin(field, tag);
-        self.out.push(&value.to_le_bytes());
+        self.root(field);
+        let mut bytes = [tag; 9];
+        bytes[1..].copy_from_slice(&value.to_le_bytes());
+        self.out.push(&bytes);
     }
 
     #[inline]
     fn bytes(&mut self, field: FieldId, tag: u8, bytes: &[u8]) {
-        self.begin(field, tag);
-        self.out.push(&(bytes.len() as u64).to_le_bytes());
+        self.number(field, tag, bytes.len() as u64);
         self.out.push(bytes);
     }
 }
@@ -175,6 +181,11 @@ impl Names {
             schema: schema.clone(),
         }
     }
+
+    /// The name of a field, if it has one.
+    pub(crate) fn get(&self, field: FieldId) -> Option<&Py<PyString>> {
+        self.names[field.index()].as_ref()
+    }
 }
 
 /// Reads what an [`Encoder`] has written.
@@ -261,7 +272,7 @@ impl<'b> Decoder<'b> {
                 let dict = PyDict::new(py);
                 for &child in children {
                     let value = self.value(py, names, child, form)?;
-                    match &names.names[child.index()] {
+                    match names.get(child) {
                         Some(name) => dict.set_item(name, value)?,
                         None => dict.set_item(py.None(), value)?,
                     }
@@ -344,6 +355,7 @@ impl<'b> Decoder<'b> {
         py: Python<'p>,
         names: &Names,
         (scope, member): (FieldId, FieldId),
+        form: Form,
     ) -> PyResult<Option<Bound<'p, PyAny>>> {
         while let Some(root) = self.root()? {
             if root != scope {
@@ -355,7 +367,7 @@ impl<'b> Decoder<'b> {
             }
             for &child in &names.schema.field(root).children {
                 if child == member {
-                    return self.value(py, names, child, Form::Plain).map(Some);
+                    return self.value(py, names, child, form).map(Some);
                 }
                 self.skip()?;
             }

@@ -51,6 +51,27 @@ def test_scripts_print_the_same(path):
         assert our == their or agree(our, their), (our, their)
 
 
+@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name)
+def test_fields_by_name(path):
+    """Few are made one by one, more of them together: they are the same."""
+    for number, message in enumerate(bt2.TraceCollectionMessageIterator(str(path))):
+        if not isinstance(message, bt2._EventMessageConst):
+            continue
+        event = message.event
+        names = list(event)
+        scopes = [event.payload_field, event.specific_context_field, event.common_context_field]
+        scopes = [scope for scope in [*scopes, event.packet.context_field] if scope is not None]
+        first = number % max(1, len(names))
+        for name in names[first:] + names[:first]:
+            expected = next(scope[name] for scope in scopes if name in scope)
+            found = event[name]
+            assert type(found) is type(expected) and repr(found) == repr(expected), name
+        with pytest.raises(KeyError):
+            event["no such field"]
+        if number == 1000:
+            break
+
+
 def test_selections(trace):
     all = printed(trace)
     begin = all[len(all) // 2]["timestamp"]

@@ -48,6 +48,23 @@ def test_every_library_takes_a_table(trace):
     assert arrays["prev_comm"].tolist() == names
 
 
+@pytest.mark.parametrize("rows", [1, 7, None])
+def test_numpy_has_the_values_of_arrow(trace, rows):
+    """Columns grow batch by batch; fields that the first events lack are null there."""
+    events = kymo.open(trace).events(batch_rows=rows)
+    table = pyarrow.table(events)
+    arrays = events.to_numpy()
+    assert list(arrays) == table.column_names
+    masked = 0
+    for name, array in arrays.items():
+        column = table.column(name)
+        if pyarrow.types.is_timestamp(column.type):
+            column, array = column.cast("int64"), array.astype("int64")
+        assert repr(array.tolist()) == repr(column.to_pylist()), name
+        masked += numpy.ma.isMaskedArray(array)
+    assert masked > 10
+
+
 @pytest.mark.parametrize("name", ["lttng-small", "rfc-small", "bitfield-le", "bitfield-be", "lttng-discarded"])
 def test_all_values_are_those_of_json(name):
     assert round_trip.check(EXAMPLES / name) > 0

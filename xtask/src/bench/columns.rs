@@ -10,7 +10,7 @@ use crate::args::Args;
 use crate::interop::tool;
 use crate::process::{command, hear, require, root};
 
-/// Number of events that babeltrace2's module is asked for: it needs some 80 µs for each.
+/// Number of events that babeltrace2's module is asked for: it needs some 8 µs for each.
 const PEER_EVENTS: u64 = 100_000;
 
 /// What is required of a case: the minimum ratio of its events per CPU second to those of the peer.

@@ -94,6 +94,15 @@ class _EventClassConst:
         self.payload_field_class = scope("payload")
         self.specific_context_field_class = scope("specific_context")
         self._common_context_field_class = scope("common_context")
+        #: The scope and the class of the field of each name.
+        self._places: dict[str, tuple[str, Any]] = {}
+        for name, fields in (
+            ("common_context", self._common_context_field_class),
+            ("specific_context", self.specific_context_field_class),
+            ("payload", self.payload_field_class),
+        ):
+            if fields is not None:
+                self._places.update((key, (name, cls)) for key, cls in fields._members.items())
 
     @property
     def name(self) -> str | None:

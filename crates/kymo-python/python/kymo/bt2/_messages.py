@@ -141,16 +141,21 @@ class _PacketConst:
         return stream._context._make(stream._collection.source._packet(*stream._place, self._number))
 
 
+#: Whoever looks up more fields of an event than these gets them from a dictionary of all.
+_FEW_FIELDS = 3
+
+
 class _EventConst(collections.abc.Mapping):  # type: ignore[type-arg]
     """An event. Its fields are found by name in the payload, the contexts, and the packet's context."""
 
-    __slots__ = ("_cls", "_collection", "_event", "_scopes")
+    __slots__ = ("_cls", "_collection", "_event", "_looked_up", "_scopes")
 
     def __init__(self, collection: _Collection, event: _kymo.Event) -> None:
         self._collection = collection
         self._event = event
         self._cls: _EventClassConst | None = None
         self._scopes: dict[str, Any] = {}
+        self._looked_up = 0
 
     @property
     def cls(self) -> _EventClassConst:
@@ -211,9 +216,16 @@ class _EventConst(collections.abc.Mapping):  # type: ignore[type-arg]
     def __getitem__(self, key: str) -> Any:
         if not isinstance(key, str):
             raise TypeError(f"'{type(key).__name__}' is not a 'str' object")
-        for fields in self._containers():
-            if fields is not None and key in fields:
-                return fields[key]
+        place = self.cls._places.get(key)
+        if place is not None:
+            scope, member = place
+            if self._looked_up < _FEW_FIELDS:
+                self._looked_up += 1
+                return member._make(self._event._member(scope, key))
+            return getattr(self, f"{scope}_field")[key]
+        fields = self.packet.context_field
+        if fields is not None and key in fields:
+            return fields[key]
         raise KeyError(key)
 
     def __iter__(self) -> Iterator[str]:
