@@ -69,7 +69,8 @@ impl Values {
             Kind::Word64(order) => Self::Words64(Words::new(order, true)),
             // Differences of times are all that there is to gain.
             Kind::Ascending(order) => Self::Words64(Words::new(order, false)),
-            Kind::Texts(order) => Self::Texts(Texts::new(order)),
+            Kind::Texts(order) => Self::Texts(Texts::new(order, false)),
+            Kind::Dictionary => Self::Texts(Texts::new(Order::Text, true)),
             Kind::Fixed(size) => Self::Fixed {
                 size,
                 bytes: Vec::new(),

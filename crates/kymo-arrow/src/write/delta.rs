@@ -20,12 +20,12 @@ pub(super) fn encode<W: Word>(values: &[W], out: &mut Vec<u8>) {
     for block in values.get(1..).unwrap_or_default().chunks(BLOCK) {
         let mut differences = [0_i64; BLOCK];
         let differences = &mut differences[..block.len()];
-        differences[0] = block[0].difference(before);
-        for (difference, two) in differences[1..].iter_mut().zip(block.windows(2)) {
-            *difference = two[1].difference(two[0]);
+        let mut smallest = i64::MAX;
+        for (difference, &value) in differences.iter_mut().zip(block) {
+            *difference = value.difference(before);
+            smallest = smallest.min(*difference);
+            before = value;
         }
-        before = block[block.len() - 1];
-        let smallest = differences.iter().copied().min().unwrap_or(0);
         zigzag(smallest, out);
         let widths = out.len();
         out.extend_from_slice(&[0; BLOCK / MINIBLOCK]);

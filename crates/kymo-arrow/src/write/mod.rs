@@ -25,10 +25,9 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, SchemaRef};
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
@@ -52,6 +51,8 @@ enum Kind {
     /// Numbers that grow by little from row to row.
     Ascending(Order),
     Texts(Order),
+    /// Texts that Arrow numbers, too.
+    Dictionary,
     /// A number of bytes.
     Fixed(usize),
 }
@@ -61,6 +62,7 @@ impl Kind {
         match self {
             Self::Word32(order) | Self::Word64(order) | Self::Ascending(order) => order,
             Self::Texts(order) => order,
+            Self::Dictionary => Order::Text,
             Self::Bits => Order::Unsigned,
             Self::Fixed(_) => Order::Bytes,
         }
@@ -96,7 +98,7 @@ impl<W: Write + Send> TableWriter<W> {
         let (root, kinds) = schema::parquet_schema(schema)?;
         let properties = WriterProperties::builder()
             .set_created_by(format!("kymo {}", env!("CARGO_PKG_VERSION")))
-            .set_key_value_metadata(Some(key_values(schema)))
+            .set_key_value_metadata(Some(vec![schema::arrow_schema(schema)]))
             .build();
         let file = SerializedFileWriter::new(out, root, properties.into())?;
         let leaves = file.schema_descr().columns();
@@ -158,7 +160,7 @@ impl<W: Write + Send> TableWriter<W> {
             }
             begin += rows;
             self.rows += rows;
-            if self.rows % PAGE_ROWS == 0 {
+            if self.rows.is_multiple_of(PAGE_ROWS) {
                 let mut columns = self.columns.iter_mut();
                 columns.try_for_each(|column| column.end_page(scratch))?;
             }
@@ -199,17 +201,6 @@ impl<W: Write + Send> TableWriter<W> {
     }
 }
 
-/// What a footer says beside the schema.
-fn key_values(schema: &Schema) -> Vec<KeyValue> {
-    let own = schema.metadata().iter();
-    let mut own: Vec<_> = own
-        .map(|(key, value)| KeyValue::new(key.clone(), value.clone()))
-        .collect();
-    own.sort_by(|a, b| a.key.cmp(&b.key));
-    own.push(schema::arrow_schema(schema));
-    own
-}
-
 /// Number of columns that a column of Arrow is in Parquet.
 fn leaves(data_type: &DataType) -> usize {
     match data_type {
@@ -233,14 +224,12 @@ fn write_rows(
         write_rows(columns, &array.slice(0, half), field, scratch)?;
         return write_rows(columns, &array.slice(half, rows - half), field, scratch);
     }
-    let mut columns = columns.iter_mut();
-    descend(
-        &mut columns,
-        array,
-        field,
-        Slots::new(rows),
-        &mut |column, array, slots| column.extend(array, slots, rows, scratch),
-    )
+    let mut rows = Rows {
+        columns: columns.iter_mut(),
+        rows,
+        scratch,
+    };
+    rows.descend(array, field, Slots::new(array.len()))
 }
 
 /// The bytes of the values of an array; of nested ones, those of the column that has most.
@@ -263,37 +252,38 @@ fn size(array: &ArrayRef) -> usize {
     }
 }
 
-/// Finds the slots of each column below an array.
-fn descend(
-    columns: &mut std::slice::IterMut<'_, Column>,
-    array: &ArrayRef,
-    field: &Field,
-    mut slots: Slots,
-    take: &mut dyn FnMut(&mut Column, &dyn Array, Slots) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let nulls = array.logical_nulls();
-    if field.is_nullable() {
-        slots.enter_nullable(nulls.as_ref());
-    } else if nulls.is_some_and(|nulls| slots.has_null(&nulls)) {
-        let text = format!("column `{}` has nulls that it cannot have", field.name());
-        return Err(ParquetError::General(text).into());
-    }
-    match field.data_type() {
-        DataType::List(item) => {
-            let list = array.as_list::<i32>();
-            slots.enter_lists(list.offsets());
-            descend(columns, list.values(), item, slots, take)
+/// Rows that are appended, and the columns that they have not reached.
+struct Rows<'c> {
+    columns: std::slice::IterMut<'c, Column>,
+    rows: usize,
+    scratch: &'c mut Scratch,
+}
+
+impl Rows<'_> {
+    /// Appends the rows to each column below an array.
+    fn descend(&mut self, array: &ArrayRef, field: &Field, mut slots: Slots) -> Result<(), Error> {
+        let nulls = array.logical_nulls();
+        if field.is_nullable() {
+            slots.enter_nullable(nulls.as_ref());
+        } else if nulls.is_some_and(|nulls| slots.has_null(&nulls)) {
+            let text = format!("column `{}` has nulls that it cannot have", field.name());
+            return Err(ParquetError::General(text).into());
         }
-        DataType::Struct(fields) => {
-            let members = array.as_struct().columns().iter();
-            let mut members = members.zip(fields);
-            members.try_for_each(|(member, field)| {
-                descend(columns, member, field, slots.clone(), take)
-            })
+        match field.data_type() {
+            DataType::List(item) => {
+                let list = array.as_list::<i32>();
+                slots.enter_lists(list.offsets());
+                self.descend(list.values(), item, slots)
+            }
+            DataType::Struct(fields) => {
+                let members = array.as_struct().columns().iter();
+                let mut members = members.zip(fields);
+                members.try_for_each(|(member, field)| self.descend(member, field, slots.clone()))
+            }
+            _ => match self.columns.next() {
+                Some(column) => column.extend(array, slots, self.rows, self.scratch),
+                None => Ok(()),
+            },
         }
-        _ => match columns.next() {
-            Some(column) => take(column, array, slots),
-            None => Ok(()),
-        },
     }
 }

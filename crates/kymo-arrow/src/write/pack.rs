@@ -24,10 +24,14 @@ fn pack_narrow<T: Copy + Into<u64>>(values: &[T], width: u32, out: &mut Vec<u8>)
     let (eights, rest) = values.as_chunks::<8>();
     let mut at = begin;
     for eight in eights {
-        let [a, b, c, d, e, f, g, h] = eight.map(Into::into);
-        let (ab, cd) = (a | b << width, c | d << width);
-        let (ef, gh) = (e | f << width, g | h << width);
-        let (low, high) = (ab | cd << (2 * width), ef | gh << (2 * width));
+        let two = |first: usize| {
+            let (low, high): (u64, u64) = (eight[first].into(), eight[first + 1].into());
+            low | high << width
+        };
+        let (low, high) = (
+            two(0) | two(2) << (2 * width),
+            two(4) | two(6) << (2 * width),
+        );
         let word = low | high << (4 * width);
         out[at..at + 8].copy_from_slice(&word.to_le_bytes());
         at += bytes;

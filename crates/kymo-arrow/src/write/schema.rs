@@ -94,7 +94,7 @@ fn parquet_type(field: &Field, kinds: &mut Vec<Kind>) -> Result<TypePtr, Parquet
             if (&**keys, &**values) == (&DataType::UInt32, &DataType::Utf8) =>
         {
             let logical = Some(LogicalType::String);
-            (Physical::BYTE_ARRAY, logical, Kind::Texts(Order::Text))
+            (Physical::BYTE_ARRAY, logical, Kind::Dictionary)
         }
         DataType::Binary => (Physical::BYTE_ARRAY, None, Kind::Texts(Order::Bytes)),
         &DataType::FixedSizeBinary(size) => {

@@ -34,7 +34,7 @@ impl Slots {
             repeated: 0,
             definitions: None,
             repetitions: Vec::new(),
-            elements: vec![0..rows],
+            elements: std::iter::once(0..rows).collect(),
         }
     }
 
@@ -111,25 +111,28 @@ impl Slots {
         }
         // Slots that ended, empty lists, and elements.
         let most = self.len + items;
-        let mut repetitions = Vec::with_capacity(most);
-        let mut definitions = Vec::with_capacity(most);
+        let mut repetitions = vec![self.repeated; most];
+        let mut definitions = vec![ALIVE; most];
         let mut next = lists.into_iter().flatten();
+        let mut at = 0;
         for slot in 0..self.len {
             let level = ended.as_ref().map_or(ALIVE, |levels| levels[slot]);
             let items = match level == ALIVE {
                 true => next.next().map_or(0..0, |list| bounds(&(list..list + 1))),
                 false => 0..0,
             };
-            repetitions.push(before(slot));
+            repetitions[at] = before(slot);
             if items.is_empty() {
-                definitions.push(if level == ALIVE { empty } else { level });
-                continue;
+                definitions[at] = if level == ALIVE { empty } else { level };
+                at += 1;
+            } else {
+                at += items.len();
+                add(&mut self.elements, items);
             }
-            repetitions.resize(repetitions.len() + items.len() - 1, self.repeated);
-            definitions.resize(definitions.len() + items.len(), ALIVE);
-            add(&mut self.elements, items);
         }
-        self.len = repetitions.len();
+        repetitions.truncate(at);
+        definitions.truncate(at);
+        self.len = at;
         self.repetitions = repetitions;
         self.definitions = Some(definitions);
     }

@@ -13,9 +13,10 @@ use arrow_array::{
     UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
-use arrow_schema::TimeUnit;
+use arrow_schema::{Schema, TimeUnit};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::basic::Encoding;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use proptest::prelude::*;
@@ -109,7 +110,7 @@ fn array(data_type: &DataType, rows: usize, nulls: u64, numbers: &mut Numbers) -
             let mut builder = BinaryBuilder::new();
             (0..rows).for_each(|row| match numbers.is(nulls) {
                 true => builder.append_null(),
-                false => builder.append_value(&numbers.text(shape, row).as_bytes()[..]),
+                false => builder.append_value(numbers.text(shape, row)),
             });
             Arc::new(builder.finish())
         }
@@ -527,7 +528,7 @@ fn batch(columns: Vec<(String, ArrayRef)>) -> RecordBatch {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn batches_are_read_as_they_were_written(
@@ -628,4 +629,22 @@ fn a_type_that_no_table_has_is_an_error() {
     let field = Field::new("d", DataType::Date32, true);
     let schema = Arc::new(Schema::new(vec![field]));
     assert!(TableWriter::new(Vec::new(), &schema, 1).is_err());
+}
+
+#[test]
+fn texts_that_arrow_numbers_are_in_a_dictionary_or_plain() {
+    // pyarrow reads no other encoding of them.
+    let encodings = |rows: usize| {
+        let mut builder = StringDictionaryBuilder::<UInt32Type>::new();
+        (0..rows).for_each(|row| builder.append_value(format!("track {row}")));
+        let column: ArrayRef = Arc::new(builder.finish());
+        let all = RecordBatch::try_from_iter_with_nullable([("t", column, true)]).unwrap();
+        let file = check(&[all], 1 << 20);
+        let metadata = open(&file, 1).metadata().clone();
+        let encodings: Vec<_> = metadata.row_group(0).column(0).encodings().collect();
+        encodings
+    };
+    assert!(encodings(3).contains(&Encoding::RLE_DICTIONARY));
+    let many = encodings(10_000);
+    assert!(many.contains(&Encoding::PLAIN) && !many.contains(&Encoding::DELTA_LENGTH_BYTE_ARRAY));
 }

@@ -126,6 +126,12 @@ impl Dictionary {
     }
 }
 
+/// Appends a text behind its length.
+fn plain(text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    out.extend_from_slice(text);
+}
+
 fn hash(text: &[u8]) -> u32 {
     const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |state: u64, word: u64| {
@@ -158,6 +164,8 @@ fn hash(text: &[u8]) -> u32 {
 #[derive(Debug)]
 pub(super) struct Texts {
     order: Order,
+    /// Whether Arrow has positions in a dictionary, too: pyarrow reads such texts from dictionaries and in plain, only.
+    is_dictionary: bool,
     /// Whether the texts of this page are positions in the dictionary.
     is_numbered: bool,
     positions: Vec<u32>,
@@ -169,9 +177,10 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    pub(super) fn new(order: Order) -> Self {
+    pub(super) fn new(order: Order, is_dictionary: bool) -> Self {
         Self {
             order,
+            is_dictionary,
             is_numbered: true,
             positions: Vec::new(),
             plain: Strings::default(),
@@ -268,16 +277,26 @@ impl Texts {
     ) -> (Encoding, Option<Bounds>) {
         let texts = self.dictionary.ends.len();
         // Where more than half of the texts differ, a dictionary makes a page larger.
-        if self.is_numbered && self.used.is_none() && texts > self.positions.len().div_ceil(2) {
+        let is_first = self.used.is_none() && !self.is_dictionary;
+        if self.is_numbered && is_first && texts > self.positions.len().div_ceil(2) {
             self.leave_dictionary();
         }
         if !self.is_numbered {
-            delta::encode(&self.plain.lengths, out);
-            out.extend_from_slice(&self.plain.bytes);
+            let encoding = match self.is_dictionary {
+                true => {
+                    self.plain.iter().for_each(|text| plain(text, out));
+                    Encoding::PLAIN
+                }
+                false => {
+                    delta::encode(&self.plain.lengths, out);
+                    out.extend_from_slice(&self.plain.bytes);
+                    Encoding::DELTA_LENGTH_BYTE_ARRAY
+                }
+            };
             let bounds = self.bounds(self.plain.iter());
             self.plain.lengths.clear();
             self.plain.bytes.clear();
-            return (Encoding::DELTA_LENGTH_BYTE_ARRAY, bounds);
+            return (encoding, bounds);
         }
         self.used = Some(texts);
         let is_met = &mut scratch.is_met;
@@ -313,12 +332,11 @@ impl Texts {
 
     /// Ends the chunk: appends the texts of its dictionary, if a page refers to it, and returns their number.
     pub(super) fn end_chunk(&mut self, out: &mut Vec<u8>) -> Option<usize> {
-        let before = std::mem::replace(self, Self::new(self.order));
+        let new = Self::new(self.order, self.is_dictionary);
+        let before = std::mem::replace(self, new);
         let used = before.used?;
         for position in 0..used {
-            let text = before.dictionary.text(position);
-            out.extend_from_slice(&(text.len() as u32).to_le_bytes());
-            out.extend_from_slice(text);
+            plain(before.dictionary.text(position), out);
         }
         Some(used)
     }

@@ -95,10 +95,18 @@ pub(super) struct Dictionary<W> {
 
 impl<W: Word> Dictionary<W> {
     /// The position of a number, which is added if it is not there; none if there are too many.
-    #[inline]
+    #[inline(always)]
     fn position(&mut self, number: W, most: usize) -> Option<u32> {
+        let at = (number.hash() >> self.shift) as usize;
+        match self.table.get(at) {
+            Some(&(found, position)) if found == number && position != 0 => Some(position - 1),
+            _ => self.search(number, at, most),
+        }
+    }
+
+    /// The same for one that is not at its own place.
+    fn search(&mut self, number: W, mut at: usize, most: usize) -> Option<u32> {
         let mask = self.table.len().wrapping_sub(1);
-        let mut at = (number.hash() >> self.shift) as usize;
         for _ in 0..PROBES {
             match self.table.get(at) {
                 Some(&(found, position)) if position != 0 => {
@@ -146,6 +154,13 @@ impl<W: Word> Dictionary<W> {
     }
 }
 
+/// Where the values of a page are in a dictionary.
+enum Numbered<'p> {
+    /// All at one position.
+    Same(u32),
+    Each(&'p [u32]),
+}
+
 /// The numbers of a page, and the dictionary of the chunk.
 #[derive(Debug)]
 pub(super) struct Words<W> {
@@ -183,15 +198,15 @@ impl<W: Word> Words<W> {
         out: &mut Vec<u8>,
     ) -> (Encoding, Option<Bounds>) {
         let range = self.range();
-        let encoding = if self.is_numbered && self.number(range, &mut scratch.positions) {
+        let encoding = if let Some(numbered) = self.number(range, &mut scratch.positions) {
             self.has_pages = true;
             let width = width_of(self.dictionary.numbers.len().saturating_sub(1) as u64);
             out.push(width as u8);
-            match scratch.positions[..] {
-                [position] if !self.values.is_empty() => {
+            match numbered {
+                Numbered::Same(position) => {
                     hybrid::run(position, self.values.len(), width, out);
                 }
-                ref positions => hybrid::encode(positions, width, out),
+                Numbered::Each(positions) => hybrid::encode(positions, width, out),
             }
             Encoding::RLE_DICTIONARY
         } else if self.order == Order::Float {
@@ -247,37 +262,48 @@ impl<W: Word> Words<W> {
         Some((min.flip(mask), max.flip(mask)))
     }
 
-    /// Finds the position of each value: one if they are all the same. If there are too many values, no later page has
-    /// positions, and the dictionary is what pages before this one need.
-    fn number(&mut self, range: Option<(W, W)>, positions: &mut Vec<u32>) -> bool {
-        positions.clear();
+    /// Finds the position of each value. If there are too many values, no later page has positions, and the dictionary
+    /// is what pages before this one need.
+    fn number<'p>(
+        &mut self,
+        range: Option<(W, W)>,
+        positions: &'p mut Vec<u32>,
+    ) -> Option<Numbered<'p>> {
+        if !self.is_numbered {
+            return None;
+        }
         let before = self.dictionary.numbers.len();
         let mut most = DICTIONARY_BYTES / W::BYTES;
         if !self.has_pages {
             // Where more than half of the values differ, a dictionary makes a page larger.
             most = most.min(self.values.len().div_ceil(2));
         }
-        let dictionary = &mut self.dictionary;
-        let all = match range {
+        let numbered = match range {
             // Zeros of either sign are equal.
-            Some((min, max)) if min == max && self.order != Order::Float => dictionary
-                .position(min, most)
-                .map(|position| positions.push(position)),
-            _ => {
-                positions.resize(self.values.len(), 0);
-                let mut all = positions.iter_mut().zip(&self.values);
-                all.try_for_each(|(position, &value)| {
-                    *position = dictionary.position(value, most)?;
-                    Some(())
-                })
+            Some((min, max)) if min == max && self.order != Order::Float => {
+                let position = self.dictionary.position(min, most);
+                position.map(Numbered::Same)
             }
+            _ => self.number_each(most, positions).map(Numbered::Each),
         };
-        self.is_numbered = all.is_some();
-        if !self.is_numbered {
+        if numbered.is_none() {
+            self.is_numbered = false;
             self.dictionary.numbers.truncate(before);
             self.dictionary.table = Vec::new();
         }
-        self.is_numbered
+        numbered
+    }
+
+    fn number_each<'p>(&mut self, most: usize, positions: &'p mut Vec<u32>) -> Option<&'p [u32]> {
+        let count = self.values.len();
+        if positions.len() < count {
+            positions.resize(count, 0);
+        }
+        let positions = &mut positions[..count];
+        for (place, &value) in positions.iter_mut().zip(&self.values) {
+            *place = self.dictionary.position(value, most)?;
+        }
+        Some(positions)
     }
 
     /// Ends the chunk: appends the values of its dictionary, if a page refers to it, and returns their number.
