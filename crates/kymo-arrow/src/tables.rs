@@ -311,7 +311,8 @@ impl<'t, 'f> Maker<'t, 'f> {
         let mut packets = Vec::with_capacity(rows);
         let mut numbers = Vec::with_capacity(rows);
         let mut keys = Vec::with_capacity(rows);
-        for (run, id) in batch.runs() {
+        // Where streams alternate, runs are short: their iterator is fast only as a whole.
+        batch.runs().for_each(|(run, id)| {
             let known = match &mut table.stream_tracks {
                 Some(known) => known.get_mut(id.stream as usize),
                 None => None,
@@ -320,19 +321,14 @@ impl<'t, 'f> Maker<'t, 'f> {
                 let entries = tracks.of_row(&batch, row, id);
                 entries.first().map(|entry| entry.track())
             };
-            match known {
-                Some(known) => {
-                    let key = *known.get_or_insert_with(|| find(run.start));
-                    keys.resize(run.end, key);
-                }
-                None => keys.extend(run.clone().map(find)),
-            }
-            for number in (id.number..).take(run.len()) {
+            let known = known.map(|known| *known.get_or_insert_with(|| find(run.start)));
+            for (row, number) in run.zip(id.number..) {
+                keys.push(known.unwrap_or_else(|| find(row)));
                 streams.push(id.stream);
                 packets.push(id.chunk);
                 numbers.push(number);
             }
-        }
+        });
         let names = &mut self.tracks[recording];
         let known = &tracks.tracks(recording)[names.len()..];
         names.extend(known.iter().map(|track| track.path.to_string()));
