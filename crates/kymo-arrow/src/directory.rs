@@ -12,13 +12,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Schema};
-use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
-use parquet::basic::{Compression, Encoding, Type};
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::schema::types::ColumnPath;
+use arrow_schema::SchemaRef;
 
+use crate::write::{Scratch, TableWriter};
 use crate::{Error, Table};
 
 /// Maximum number of rows of a row group.
@@ -182,23 +178,38 @@ impl Thread {
 struct Open {
     path: PathBuf,
     rows: u64,
-    writer: ArrowWriter<Appending>,
+    writer: TableWriter<Appending>,
+    /// The bytes of memory that its row group took when it was last written to.
+    held: usize,
     /// Greater than that of all files that were not written to since.
     used: u64,
 }
 
 /// A file that is open while it is written to only: there may be more classes than a process can have open files.
-struct Appending(PathBuf);
+struct Appending {
+    path: PathBuf,
+    /// What is not written yet.
+    bytes: Vec<u8>,
+}
+
+/// Bytes are written to a file when there are so many of them, and at the end of a row group.
+const WRITTEN_AT_ONCE: usize = 1 << 20;
 
 impl io::Write for Appending {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut file = File::options().append(true).open(&self.0)?;
-        file.write_all(bytes)?;
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() >= WRITTEN_AT_ONCE {
+            self.flush()?;
+        }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        let bytes = std::mem::take(&mut self.bytes);
+        File::options()
+            .append(true)
+            .open(&self.path)?
+            .write_all(&bytes)
     }
 }
 
@@ -228,6 +239,7 @@ struct Files<'p> {
     open: HashMap<Table, Open>,
     uses: u64,
     written: Vec<Written>,
+    scratch: Scratch,
 }
 
 impl<'p> Files<'p> {
@@ -241,6 +253,7 @@ impl<'p> Files<'p> {
             open: HashMap::new(),
             uses: 0,
             written: Vec::new(),
+            scratch: Scratch::default(),
         }
     }
 
@@ -303,13 +316,13 @@ impl<'p> Files<'p> {
         self.uses += 1;
         file.used = self.uses;
         file.rows += batch.num_rows() as u64;
-        file.writer.write(batch)?;
-        if file.writer.in_progress_rows() >= GROUP_ROWS {
-            file.writer.flush()?;
-        } else if self.open.values().map(Open::held).sum::<usize>() > MAX_OPEN
-            && let Some(largest) = self.open.values_mut().max_by_key(|file| file.held())
+        file.writer.write(batch, &mut self.scratch)?;
+        file.held = file.writer.bytes();
+        if self.open.values().map(|file| file.held).sum::<usize>() > MAX_OPEN
+            && let Some(largest) = self.open.values_mut().max_by_key(|file| file.held)
         {
-            largest.writer.flush()?;
+            largest.writer.end_group(&mut self.scratch)?;
+            largest.held = largest.writer.bytes();
         }
         Ok(())
     }
@@ -317,7 +330,7 @@ impl<'p> Files<'p> {
     /// Ends the file of a table.
     fn end(&mut self, table: &Table) -> Result<(), Error> {
         if let Some(mut file) = self.open.remove(table) {
-            file.writer.finish()?;
+            file.writer.finish(&mut self.scratch)?;
             self.written.push(Written {
                 bytes: file.writer.bytes_written() as u64,
                 path: file.path,
@@ -339,13 +352,7 @@ impl<'p> Files<'p> {
     }
 }
 
-impl Open {
-    fn held(&self) -> usize {
-        self.writer.memory_size()
-    }
-}
-
-fn begin(root: &Path, path: PathBuf, schema: &Schema) -> Result<Open, Error> {
+fn begin(root: &Path, path: PathBuf, schema: &SchemaRef) -> Result<Open, Error> {
     let whole = root.join(&path);
     if let Some(parent) = whole.parent() {
         // Not the root: who has removed that wants no more files.
@@ -355,48 +362,17 @@ fn begin(root: &Path, path: PathBuf, schema: &Schema) -> Result<Open, Error> {
         }
     }
     File::create_new(&whole)?;
-    let file = Appending(whole);
-    let writer = ArrowWriter::try_new(file, schema.clone().into(), Some(properties(schema)?))?;
+    let file = Appending {
+        path: whole,
+        bytes: Vec::new(),
+    };
     Ok(Open {
         path,
         rows: 0,
-        writer,
+        writer: TableWriter::new(file, schema, GROUP_ROWS)?,
+        held: 0,
         used: 0,
     })
-}
-
-/// A column with more bytes of different values than this is not written as numbers of values: nearly all differ then.
-const DICTIONARY_BYTES: usize = 64 << 10;
-
-/// Encodings by what columns hold.
-///
-/// Times and ticks grow by little from row to row, and bits of differences cannot be compressed further. Other values are
-/// numbered as long as few are different; then integers become differences, and texts follow their lengths.
-fn properties(schema: &Schema) -> Result<WriterProperties, ParquetError> {
-    let mut properties = WriterProperties::builder()
-        .set_created_by(format!("kymo {}", env!("CARGO_PKG_VERSION")))
-        .set_max_row_group_row_count(Some(GROUP_ROWS))
-        .set_dictionary_page_size_limit(DICTIONARY_BYTES)
-        .set_compression(Compression::LZ4_RAW);
-    for leaf in ArrowSchemaConverter::new().convert(schema)?.columns() {
-        let encoding = match leaf.physical_type() {
-            Type::INT32 | Type::INT64 => Encoding::DELTA_BINARY_PACKED,
-            Type::BYTE_ARRAY => Encoding::DELTA_LENGTH_BYTE_ARRAY,
-            _ => continue,
-        };
-        properties = properties.set_column_encoding(leaf.path().clone(), encoding);
-    }
-    for field in schema.fields() {
-        let ascends = matches!(field.data_type(), DataType::Timestamp(..))
-            || *field.data_type() == DataType::UInt64 && field.name().ends_with("ticks");
-        if ascends {
-            let column = ColumnPath::from(vec![field.name().clone()]);
-            properties = properties
-                .set_column_dictionary_enabled(column.clone(), false)
-                .set_column_compression(column, Compression::UNCOMPRESSED);
-        }
-    }
-    Ok(properties.build())
 }
 
 /// The directory of a table.

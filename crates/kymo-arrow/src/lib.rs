@@ -32,6 +32,7 @@ mod recordings;
 mod samples;
 mod stream;
 mod tables;
+mod write;
 
 pub use self::array::{array, data_type, record_batch};
 pub use self::directory::{Directory, Written};

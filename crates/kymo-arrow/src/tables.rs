@@ -16,7 +16,7 @@ use kymo::pipeline::Window;
 use kymo::timeline::{Batch, Columns, Notice, NoticeKind, Query, RowTracks, Timeline, TrackEntry};
 use kymo_ctf::write::EventId;
 use kymo_model::batch::{ColumnType, all_columns};
-use kymo_model::{Chunk, EntryKind, EventClass, FaultReport, FieldId, Lost, Recording};
+use kymo_model::{Chunk, EntryKind, EventClass, FaultReport, FieldId, Lost, Recording, TrackRule};
 use kymo_time::{Origin, Timestamp};
 
 use crate::array::{dictionary, field};
@@ -145,7 +145,13 @@ pub(crate) fn texts(keys: Vec<Option<u32>>, names: &[String]) -> Result<ArrayRef
         }
         *place - 1
     };
-    let keys: UInt32Array = keys.into_iter().map(|key| key.map(&mut keep)).collect();
+    let keys: UInt32Array = match keys.iter().all(Option::is_some) {
+        true => {
+            let keys = keys.into_iter().map(|key| keep(key.unwrap_or(0)));
+            UInt32Array::from(keys.collect::<Vec<_>>())
+        }
+        false => keys.into_iter().map(|key| key.map(&mut keep)).collect(),
+    };
     let names: StringArray = kept.into_iter().map(Some).collect();
     Ok(Arc::new(DictionaryArray::<UInt32Type>::try_new(
         keys,
@@ -205,6 +211,8 @@ struct Maker<'t, 'f> {
 struct ClassTable {
     table: Table,
     schema: SchemaRef,
+    /// If rows are on the tracks of their streams and no others: of each stream, the track, once a row was met.
+    stream_tracks: Option<Vec<Option<Option<u32>>>>,
 }
 
 impl<'t, 'f> Maker<'t, 'f> {
@@ -248,36 +256,23 @@ impl<'t, 'f> Maker<'t, 'f> {
         let recording = batch.id(0).recording as usize;
         let source = &self.timeline.recordings()[recording];
         let is_sample = source.entry_kind(batch.id(0).stream as usize) == EntryKind::Sample;
-        let mut keys = Vec::with_capacity(batch.len());
-        for (rows, id) in batch.runs() {
-            for row in rows {
-                let entries = tracks.of_row(&batch, row, id);
-                if is_sample {
+        if is_sample {
+            for (rows, id) in batch.runs() {
+                for row in rows {
                     let time = batch.head(row).time.map(Timestamp::as_nanos);
-                    for entry in entries {
+                    for entry in tracks.of_row(&batch, row, id) {
                         if let &TrackEntry::Value(track, value) = entry {
                             self.samples.push(time, (recording, track), value);
                         }
                     }
-                } else {
-                    keys.push(entries.first().map(|entry| entry.track()));
                 }
             }
-        }
-        let known = tracks.tracks(recording);
-        if is_sample {
-            self.samples.name(source, known);
+            self.samples.name(source, tracks.tracks(recording));
             return match self.samples.len() >= ROWS {
                 true => self.end_samples(),
                 false => Ok(()),
             };
         }
-        let names = &mut self.tracks[recording];
-        names.extend(
-            known[names.len()..]
-                .iter()
-                .map(|track| track.path.to_string()),
-        );
         let class = batch.classes()[0] as usize;
         if !self.classes.contains_key(&(recording, class)) {
             let info = &source.event_classes()[class];
@@ -299,20 +294,44 @@ impl<'t, 'f> Maker<'t, 'f> {
             }
             let schema = class_schema_with(source, class, self.binary_texts);
             let schema = Schema::clone(&schema).with_metadata(metadata);
-            let schema = Arc::new(schema);
-            self.classes
-                .insert((recording, class), ClassTable { table, schema });
+            let is_on_stream = source.track_rule(class) == TrackRule::Stream
+                && source.roles(class).counters.is_empty();
+            let made = ClassTable {
+                table,
+                schema: Arc::new(schema),
+                stream_tracks: is_on_stream.then(|| vec![None; source.streams().len()]),
+            };
+            self.classes.insert((recording, class), made);
         }
-        let (table, names) = (&self.classes[&(recording, class)], &self.tracks[recording]);
+        let Some(table) = self.classes.get_mut(&(recording, class)) else {
+            return Ok(());
+        };
         let rows = batch.len();
         let mut streams = Vec::with_capacity(rows);
         let mut packets = Vec::with_capacity(rows);
         let mut numbers = Vec::with_capacity(rows);
-        for (run, id) in batch.runs() {
-            streams.resize(run.end, id.stream);
-            packets.resize(run.end, id.chunk);
-            numbers.extend((id.number..).take(run.len()));
-        }
+        let mut keys = Vec::with_capacity(rows);
+        // Where streams alternate, runs are short: their iterator is fast only as a whole.
+        batch.runs().for_each(|(run, id)| {
+            let known = match &mut table.stream_tracks {
+                Some(known) => known.get_mut(id.stream as usize),
+                None => None,
+            };
+            let mut find = |row| {
+                let entries = tracks.of_row(&batch, row, id);
+                entries.first().map(|entry| entry.track())
+            };
+            let known = known.map(|known| *known.get_or_insert_with(|| find(run.start)));
+            for (row, number) in run.zip(id.number..) {
+                keys.push(known.unwrap_or_else(|| find(row)));
+                streams.push(id.stream);
+                packets.push(id.chunk);
+                numbers.push(number);
+            }
+        });
+        let names = &mut self.tracks[recording];
+        let known = &tracks.tracks(recording)[names.len()..];
+        names.extend(known.iter().map(|track| track.path.to_string()));
         let (times, ticks, mut values) = batch.into_columns();
         let first: Vec<ArrayRef> = vec![
             array(times, table.schema.field(0).data_type())?,

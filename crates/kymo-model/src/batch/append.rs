@@ -482,9 +482,15 @@ fn put<T: Copy + Default>(to: &mut Vec<T>, all: usize, sources: &[&[T]], runs: &
     to.truncate(at);
 }
 
+/// For fewer values than this, checking each position costs less than filling up to a known size.
+const FEW: usize = 512;
+
 /// Appends merged values of sources.
 fn put_merged<T: Copy + Default>(to: &mut Vec<T>, sources: &[&[T]], rows: MergedRows<'_>) {
-    let mut values = Vec::with_capacity(MergedRows::MOST);
+    let mut values = Vec::with_capacity(match rows.order.len() {
+        few if few < FEW => few,
+        _ => MergedRows::MOST,
+    });
     for part in rows.parts {
         values.extend_from_slice(&sources[part.source][part.range()]);
     }
@@ -492,6 +498,10 @@ fn put_merged<T: Copy + Default>(to: &mut Vec<T>, sources: &[&[T]], rows: Merged
         values.len() <= MergedRows::MOST,
         "more rows than may be merged at once"
     );
+    if values.len() < FEW {
+        let each = rows.order.iter();
+        return to.extend(each.map(|&position| values[usize::from(position)]));
+    }
     values.resize(MergedRows::MOST, T::default());
     // The size is known then, so that no position has to be checked.
     if let Some(values) = values.first_chunk::<{ MergedRows::MOST }>() {
