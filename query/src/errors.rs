@@ -174,9 +174,21 @@ fn find(
     }
 }
 
+/// The error of a store that an error comes from, if it comes from one.
+fn of_store(error: &DataFusionError) -> Option<&object_store::Error> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
+}
+
 /// What DataFusion says, without what it says of itself.
 pub(crate) fn message(error: &DataFusionError) -> String {
-    if let DataFusionError::ObjectStore(error) = error.find_root() {
+    if let Some(error) = of_store(error) {
         return objects::explained(error).to_string();
     }
     if let DataFusionError::ResourcesExhausted(reason) = error.find_root() {
@@ -212,6 +224,7 @@ const PREFIXES: &[&str] = &[
     "Execution error: ",
     "IO error: ",
     "Arrow error: ",
+    "Parquet error: ",
     "Parser error: ",
     "Diagnostic error: ",
     "sql parser error: ",
