@@ -198,6 +198,9 @@ pub(crate) fn message(error: &DataFusionError) -> String {
         );
     }
     let mut text = error.strip_backtrace();
+    if text.contains("did not compile: CompiledTooBig") {
+        return "the regular expression is too large".to_owned();
+    }
     if let Some((_, limit)) = text.split_once("RecursionLimitExceeded (current limit: ") {
         let limit = limit.trim_end_matches(')');
         return format!(
@@ -225,6 +228,9 @@ const PREFIXES: &[&str] = &[
     "IO error: ",
     "Arrow error: ",
     "Parquet error: ",
+    "Csv error: ",
+    "Io error: ",
+    "External: ",
     "Parser error: ",
     "Diagnostic error: ",
     "sql parser error: ",

@@ -40,6 +40,9 @@ pub(crate) use tree::ObjectTree;
 /// A request with its answer may take so long.
 const REQUEST_TIME: Duration = Duration::from_secs(60);
 
+/// What fails is not asked for again after this time.
+const RETRY_TIME: Duration = Duration::from_secs(30);
+
 /// The scheme of object storage that speaks S3.
 const S3: &str = "s3";
 
@@ -167,10 +170,10 @@ fn store(base: &Url) -> io::Result<Arc<dyn ObjectStore>> {
         backoff: BackoffConfig {
             init_backoff: Duration::from_millis(100),
             max_backoff: Duration::from_secs(3),
-            base: 2.0,
+            base: 3.0,
         },
-        max_retries: 4,
-        retry_timeout: Duration::from_secs(30),
+        max_retries: 8,
+        retry_timeout: RETRY_TIME,
     };
     let built: object_store::Result<Arc<dyn ObjectStore>> = match base.scheme() {
         S3 => {
