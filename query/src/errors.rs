@@ -304,7 +304,7 @@ fn suggestion(text: &str, meant: &str) -> Option<String> {
     {
         // It is the nearest one, however far.
         let name = name.split('\'').next()?;
-        let name = kymo::filter::nearest(meant, [name].into_iter())?;
+        let name = kymo::filter::nearest(meant, [name])?;
         return Some(format!("there is a function `{name}`"));
     }
     let start = text.find("Valid fields are ")? + "Valid fields are ".len();
