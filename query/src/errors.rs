@@ -174,9 +174,21 @@ fn find(
     }
 }
 
+/// The error of a store that an error comes from, if it comes from one.
+fn of_store(error: &DataFusionError) -> Option<&object_store::Error> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
+}
+
 /// What DataFusion says, without what it says of itself.
 pub(crate) fn message(error: &DataFusionError) -> String {
-    if let DataFusionError::ObjectStore(error) = error.find_root() {
+    if let Some(error) = of_store(error) {
         return objects::explained(error).to_string();
     }
     if let DataFusionError::ResourcesExhausted(reason) = error.find_root() {
@@ -186,6 +198,9 @@ pub(crate) fn message(error: &DataFusionError) -> String {
         );
     }
     let mut text = error.strip_backtrace();
+    if text.contains("did not compile: CompiledTooBig") {
+        return "the regular expression is too large".to_owned();
+    }
     if let Some((_, limit)) = text.split_once("RecursionLimitExceeded (current limit: ") {
         let limit = limit.trim_end_matches(')');
         return format!(
@@ -212,6 +227,10 @@ const PREFIXES: &[&str] = &[
     "Execution error: ",
     "IO error: ",
     "Arrow error: ",
+    "Parquet error: ",
+    "Csv error: ",
+    "Io error: ",
+    "External: ",
     "Parser error: ",
     "Diagnostic error: ",
     "sql parser error: ",
@@ -285,7 +304,7 @@ fn suggestion(text: &str, meant: &str) -> Option<String> {
     {
         // It is the nearest one, however far.
         let name = name.split('\'').next()?;
-        let name = kymo::filter::nearest(meant, [name].into_iter())?;
+        let name = kymo::filter::nearest(meant, [name])?;
         return Some(format!("there is a function `{name}`"));
     }
     let start = text.find("Valid fields are ")? + "Valid fields are ".len();

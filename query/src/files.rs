@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Result, exec_err};
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err, exec_err};
 use datafusion::dataframe::DataFrame;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
@@ -18,6 +18,9 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
+
+use crate::errors::message;
+use crate::objects;
 
 /// A table of files, as many as there were when it was made.
 struct ParquetFiles {
@@ -35,7 +38,8 @@ struct ParquetFiles {
 pub(crate) async fn read(context: &SessionContext, locations: Vec<String>) -> Result<DataFrame> {
     let place = locations.first().cloned().unwrap_or_default();
     let options = ParquetReadOptions::default();
-    let frame = context.read_parquet(locations, options).await?;
+    let frame = context.read_parquet(locations, options).await;
+    let frame = frame.map_err(|error| exec_datafusion_err!("{place}: {}", message(&error)))?;
     let LogicalPlan::TableScan(scan) = frame.logical_plan() else {
         return Ok(frame);
     };
@@ -98,12 +102,18 @@ impl TableProvider for ParquetFiles {
         _: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         // With a limit, files would be left out that are not needed; a plan gets its limit later, too.
-        let plan = self.table.scan(state, projection, filters, None).await?;
+        let plan = self.table.scan(state, projection, filters, None).await;
+        let plan = plan.map_err(|error| match error.find_root() {
+            DataFusionError::ParquetError(_) => {
+                exec_datafusion_err!("{}: {}", self.place, message(&error))
+            }
+            _ => error,
+        })?;
         let now = names(&plan);
         let gone = self.files.iter().filter(|name| !now.contains(*name));
         match gone.min() {
             Some(name) => exec_err!("{}: the file `{name}` no longer exists", self.place),
-            None => Ok(plan),
+            None => objects::unchanged(plan, state.runtime_env()),
         }
     }
 }

@@ -29,6 +29,7 @@ mod samples;
 mod scan;
 mod session;
 mod source;
+mod spill;
 mod streamed;
 mod units;
 mod views;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,11 +11,13 @@ use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::arrow::{csv, json};
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
 use kymo_io::{NewFile, Replace};
+
+use crate::errors::message;
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,6 +58,7 @@ pub(crate) struct Output {
     pub(crate) is_begun: bool,
     /// A file that has no name yet: it is removed if it gets none.
     file: Option<(NewFile, File)>,
+    path: Option<PathBuf>,
 }
 
 type Sink = Box<dyn Write + Send>;
@@ -99,6 +102,7 @@ impl Output {
             schema: Arc::clone(schema),
             is_begun: false,
             file,
+            path: path.map(Path::to_path_buf),
         })
     }
 
@@ -110,12 +114,13 @@ impl Output {
             return Ok(());
         }
         self.is_begun = true;
-        match &mut self.kind {
+        let written = match &mut self.kind {
             Kind::Table(table) => table.write(batch),
-            Kind::Csv(writer) => Ok(writer.write(&flat(batch)?)?),
-            Kind::Json(writer) => Ok(writer.write(batch)?),
-            Kind::Parquet(writer) => Ok(writer.write(batch)?),
-        }
+            Kind::Csv(writer) => flat(batch).and_then(|batch| Ok(writer.write(&batch)?)),
+            Kind::Json(writer) => writer.write(batch).map_err(Into::into),
+            Kind::Parquet(writer) => writer.write(batch).map_err(Into::into),
+        };
+        written.map_err(|error| at(self.path.as_deref(), error))
     }
 
     /// Writes what is left; a file gets its name now.
@@ -123,7 +128,12 @@ impl Output {
     /// # Errors
     ///
     /// What hinders writing.
-    pub(crate) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
+        let path = self.path.take();
+        self.complete().map_err(|error| at(path.as_deref(), error))
+    }
+
+    fn complete(self) -> Result<()> {
         match self.kind {
             Kind::Table(table) => table.finish()?,
             Kind::Csv(mut writer) => {
@@ -147,6 +157,14 @@ impl Output {
             new.put()?;
         }
         Ok(())
+    }
+}
+
+/// An error with the file that it happened at, if there is one.
+fn at(path: Option<&Path>, error: DataFusionError) -> DataFusionError {
+    match path {
+        Some(path) => exec_datafusion_err!("{}: {}", path.display(), message(&error)),
+        None => error,
     }
 }
 

@@ -4,6 +4,8 @@ use std::io::{IsTerminal, Read, stdin};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use clap::ArgMatches;
 use datafusion::common::DataFusionError;
@@ -16,7 +18,7 @@ use kymo_text::visible;
 
 use crate::args::{Parameter, Query, secret};
 use crate::cluster::client::Client;
-use crate::errors::{InText, Reported, is_of_planning, render};
+use crate::errors::{InText, Reported, is_of_planning, message, render};
 use crate::output::{Format, Output, is_closed};
 use crate::prompt::{Entry, Prompt, quoted};
 use crate::session::{Session, Settings, runtime, statements};
@@ -63,6 +65,7 @@ pub(crate) async fn run(
     let of_sql = match statement {
         Some(sql) => {
             signals::remove_temporaries();
+            tokio::spawn(end_if_interrupted());
             runner.script(&sql).await
         }
         None => {
@@ -200,10 +203,12 @@ impl Runner<'_> {
                 .error("`--output` takes the rows of one statement");
             return Outcome::Usage;
         }
+        IS_INTERRUPTED.store(false, Ordering::Relaxed);
         let mut worst = Outcome::Good;
         for statement in statements.into_iter().enumerate() {
             let outcome = self.statement(statement, sql).await;
-            if outcome != Outcome::Good && outcome != Outcome::Damage {
+            let is_wrong = outcome != Outcome::Good && outcome != Outcome::Damage;
+            if is_wrong || IS_INTERRUPTED.load(Ordering::Relaxed) {
                 return outcome;
             }
             worst = if outcome == Outcome::Good {
@@ -325,13 +330,30 @@ impl Runner<'_> {
     }
 }
 
+/// A statement that Ctrl-C is to stop has so long to do so.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// Whether Ctrl-C stopped the statement in hand: no other one of its text follows.
+static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
 /// Waits for Ctrl-C.
 async fn interrupted() -> DataFusionError {
     if tokio::signal::ctrl_c().await.is_err() {
         // Signals cannot be heard: this one ends the program.
         std::future::pending::<()>().await;
     }
+    IS_INTERRUPTED.store(true, Ordering::Relaxed);
     DataFusionError::Execution("interrupted".to_owned())
+}
+
+/// Ends the program some time after Ctrl-C: a function that makes a large value does not hear it before the value is made.
+async fn end_if_interrupted() {
+    let error = interrupted().await;
+    tokio::time::sleep(GRACE).await;
+    Terminal::new().error(message(&error));
+    // As long as this lives, the other threads create no files.
+    let _removed = kymo_io::remove_temporaries();
+    std::process::exit(Outcome::Damage as i32);
 }
 
 /// Whether an error happened while rows were made.

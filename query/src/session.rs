@@ -9,6 +9,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::{DataFusionError, ParamValues, Result, TableReference, plan_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryLimit};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
@@ -27,6 +28,7 @@ use crate::objects::{self, Stores};
 use crate::samples::other_tables;
 use crate::scan::{Events, ScanSettings};
 use crate::source::{EventTable, Source};
+use crate::spill::Spills;
 use crate::streamed::Made;
 use crate::{files, functions, intervals, macros, views};
 
@@ -54,6 +56,9 @@ pub(crate) fn runtime(memory: usize) -> Result<Arc<RuntimeEnv>> {
     RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(FairSpillPool::new(memory)))
         .with_object_store_registry(Arc::new(Stores::default()))
+        .with_disk_manager_builder(
+            DiskManagerBuilder::default().with_temp_file_factory(Arc::new(Spills)),
+        )
         .build_arc()
 }
 

@@ -147,6 +147,44 @@ fn wrong_answers_are_errors() {
     );
 }
 
+/// DataFusion asks for the parts of a Parquet file without a look at whether they belong together.
+#[test]
+fn parquet_files_that_change_are_errors() {
+    let server = Server::new();
+    let directory = tempfile::tempdir().unwrap();
+    let table = directory.path().join("ints.parquet");
+    let sql = "SELECT * FROM \"demo:ints\"";
+    let made = common::run(&["-o", table.to_str().unwrap(), sql, TRACE]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    server.add("b/ints.parquet", &table);
+    server.add("b/tables/class=demo%3Aints/part-0.parquet", &table);
+    let web = format!("http://{}/b/ints.parquet", server.address);
+    let sum = |table: &str| format!("SELECT sum(u8), max(u64) FROM {table}");
+    for (wrong, expected) in [
+        (Wrong::Nothing, ""),
+        (Wrong::Changes, "was changed"),
+        (Wrong::Half, "it may have been changed"),
+    ] {
+        for (table, url) in [
+            ("ints", "s3://b/ints.parquet"),
+            ("ints", &*web),
+            ("\"demo:ints\"", "s3://b/tables"),
+        ] {
+            server.set(wrong);
+            let answer = ask(&server, &sum(table), &[url]);
+            let code = i32::from(wrong != Wrong::Nothing);
+            assert_eq!(answer.code, code, "{wrong:?} {url}: {}", answer.stderr);
+            for text in [expected, if code == 0 { "" } else { url }] {
+                assert!(
+                    answer.stderr.contains(text),
+                    "{wrong:?} {url}: {}",
+                    answer.stderr
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn only_what_is_asked_for_is_read() {
     let server = Server::new();

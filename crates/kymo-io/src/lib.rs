@@ -59,7 +59,7 @@ pub use replace::{NewFile, Replace, create_directories, is_beside, replace};
 pub use shared::Shared;
 pub use small::{read_small, read_small_text, take_small_text};
 pub use sort::{Sorter, Split};
-pub use spool::{SPOOL_LIMIT, Spool, spool_limit, spool_used};
+pub use spool::{SPOOL_LIMIT, Spool, spool_limit, spool_used, temporary_file, write_temporary};
 pub use state::{Changed, FileState, Watch};
 pub use storage::{ReadAt, SharedSource, Storage, Window};
 pub use tar::{Archive, MOST_MEMBERS, is_tar, write_directory as write_tar};

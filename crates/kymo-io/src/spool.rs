@@ -186,8 +186,12 @@ fn free(_file: &File) -> Option<u64> {
     None
 }
 
-/// A file without a name in the directory for temporary files.
-pub(crate) fn temporary_file() -> io::Result<File> {
+/// A file without a name in the directory for temporary files, which is gone when it is closed.
+///
+/// # Errors
+///
+/// Why there is none.
+pub fn temporary_file() -> io::Result<File> {
     let directory = std::env::temp_dir();
     temporary(&directory).map_err(|error| {
         let message = format!(
@@ -293,10 +297,10 @@ impl Spool {
         if !HAS_FILES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        let mut file = temporary_file()?;
+        let file = temporary_file()?;
         let limit = Limit::of(&file)?;
         self.claim.disk(self.memory.len() as u64, &limit)?;
-        write(&mut file, &self.memory)?;
+        write_temporary(&file, &self.memory)?;
         self.memory = Vec::new();
         self.claim.release_memory();
         self.file = Some((file, limit));
@@ -322,7 +326,7 @@ impl Write for Spool {
         }
         if let Some((file, limit)) = &mut self.file {
             self.claim.disk(count, limit)?;
-            write(file, bytes)?;
+            write_temporary(file, bytes)?;
         }
         self.length += count;
         Ok(bytes.len())
@@ -334,7 +338,12 @@ impl Write for Spool {
 }
 
 /// Writes to a temporary file.
-fn write(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+///
+/// Those of writing; if there is no space left, what to do.
+pub fn write_temporary(file: &File, bytes: &[u8]) -> io::Result<()> {
+    let mut file = file;
     file.write_all(bytes).map_err(|error| match error.kind() {
         kind @ (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
             let message = format!(

@@ -1,25 +1,24 @@
 //! The answer to a unit of work, which is kept until it is complete: in memory, or in a temporary file if it is large.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor, Read};
+use std::io::{BufReader, Cursor, Read, Seek};
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::ipc::reader::StreamReader;
-use datafusion::common::{Result, internal_datafusion_err};
+use datafusion::common::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{SpillFile, SpillWriter};
+use kymo_io::{temporary_file, write_temporary};
 
 /// An answer that is longer goes to a file, if memory would be left, too.
 const SMALL: usize = 4 << 20;
 
 /// The bytes of an Arrow IPC stream.
 pub(super) struct Answer {
-    runtime: Arc<RuntimeEnv>,
     memory: MemoryReservation,
     small: Vec<u8>,
-    file: Option<(Arc<dyn SpillFile>, Box<dyn SpillWriter>)>,
+    file: Option<File>,
     pub(super) bytes: u64,
     /// Damage that the worker met.
     pub(super) damage: Vec<String>,
@@ -30,7 +29,6 @@ impl Answer {
         let consumer = MemoryConsumer::new("answers of workers").with_can_spill(true);
         Self {
             memory: consumer.register(&runtime.memory_pool),
-            runtime: Arc::clone(runtime),
             small: Vec::new(),
             file: None,
             bytes: 0,
@@ -52,15 +50,13 @@ impl Answer {
                 self.small.extend_from_slice(data);
                 return Ok(());
             }
-            let disk = &self.runtime.disk_manager;
-            let file = disk.create_tmp_file("answers of workers")?;
-            let mut writer = file.open_writer()?;
-            writer.write_all(&std::mem::take(&mut self.small))?;
+            let file = temporary_file()?;
+            write_temporary(&file, &std::mem::take(&mut self.small))?;
             self.memory.free();
-            self.file = Some((file, writer));
+            self.file = Some(file);
         }
-        if let Some((_, writer)) = &mut self.file {
-            writer.write_all(data)?;
+        if let Some(file) = &self.file {
+            write_temporary(file, data)?;
         }
         Ok(())
     }
@@ -70,15 +66,13 @@ impl Answer {
     /// # Errors
     ///
     /// The answer is not a stream of rows, or cannot be read.
-    pub(super) fn read(mut self, mut take: impl FnMut(RecordBatch) -> bool) -> Result<()> {
-        let reader: Box<dyn Read + Send> = match &mut self.file {
-            Some((file, writer)) => {
-                writer.finish()?;
-                let path = file.path();
-                let path = path.ok_or_else(|| internal_datafusion_err!("no temporary file"))?;
-                Box::new(BufReader::with_capacity(1 << 18, File::open(path)?))
+    pub(super) fn read(self, mut take: impl FnMut(RecordBatch) -> bool) -> Result<()> {
+        let reader: Box<dyn Read + Send> = match self.file {
+            Some(mut file) => {
+                file.rewind()?;
+                Box::new(BufReader::with_capacity(1 << 18, file))
             }
-            None => Box::new(Cursor::new(std::mem::take(&mut self.small))),
+            None => Box::new(Cursor::new(self.small)),
         };
         for batch in StreamReader::try_new(reader, None)? {
             if !take(batch?) {

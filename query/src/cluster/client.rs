@@ -1,6 +1,7 @@
 //! One who asks a cluster.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::buffer::Buffer;
@@ -9,11 +10,15 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use kymo_command::terminal::{Failure, Outcome, Terminal};
+use tokio::time::timeout;
 
 use super::wire::{Connection, Frame, Message, Role, Secret, connect, unexpected};
 use crate::args::Parameter;
 use crate::errors::Reported;
 use crate::source::{Damage, external};
+
+/// A scheduler that says nothing for so long may be gone.
+const SILENCE: Duration = Duration::from_secs(15);
 
 /// A connection to a scheduler, which has recordings open.
 pub(crate) struct Client {
@@ -68,10 +73,13 @@ impl Client {
     ///
     /// The scheduler cannot be reached, or nothing can be opened.
     pub(crate) async fn open(&self, terminal: &Terminal) -> Result<Outcome, Failure> {
-        let unreachable = |error| {
+        let unreachable = |error: std::io::Error| {
+            let hint = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => "",
+                _ => "\nhint: `kymo query scheduler` starts one",
+            };
             Failure::Usage(format!(
-                "error: cannot ask the scheduler at `{}`: {error}\n\
-                 hint: `kymo query scheduler` starts one",
+                "error: cannot ask the scheduler at `{}`: {error}{hint}",
                 self.address
             ))
         };
@@ -163,6 +171,7 @@ impl Client {
             shared: Arc::clone(&self.shared),
             damage: Arc::clone(&self.damage),
             address: self.address.clone(),
+            is_silence_reported: false,
         };
         let first = answer.next().await?;
         let Some(schema) = answer.decoder.schema() else {
@@ -207,9 +216,21 @@ struct Incoming {
     shared: Arc<Shared>,
     damage: Arc<Damage>,
     address: String,
+    is_silence_reported: bool,
 }
 
 impl Incoming {
+    /// The scheduler says each second that it is there, unless it plans, which may take long.
+    fn report_silence(&mut self) {
+        if !std::mem::replace(&mut self.is_silence_reported, true) {
+            Terminal::new().warning(format_args!(
+                "the scheduler at `{}` has said nothing for {} s; Ctrl-C stops waiting",
+                self.address,
+                SILENCE.as_secs()
+            ));
+        }
+    }
+
     /// The next rows; `None` if all came.
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
@@ -224,7 +245,14 @@ impl Incoming {
             let gone = |error: std::io::Error| {
                 DataFusionError::Execution(format!("the scheduler at `{}`: {error}", self.address))
             };
-            match connection.frames.recv().await {
+            let frame = match timeout(SILENCE, connection.frames.recv()).await {
+                Ok(frame) => frame,
+                Err(_) => {
+                    self.report_silence();
+                    continue;
+                }
+            };
+            match frame {
                 Some(Ok(Frame::Data(data))) => self.rest = Buffer::from_vec(data),
                 Some(Ok(Frame::Message(message))) => match *message {
                     Message::Finished { damage } => {

@@ -26,6 +26,7 @@ use super::wire::{
 };
 use crate::args;
 use crate::errors::is_out_of_order;
+use crate::objects;
 use crate::opening::Opening;
 use crate::session::{runtime, session_config};
 use crate::source::Damage;
@@ -222,6 +223,7 @@ impl Worker {
         };
         let context = self.context.task_ctx();
         let plan = physical_plan_from_bytes_with_extension_codec(plan, &context, &codec);
+        let plan = plan.and_then(|plan| objects::unchanged(plan, context.runtime_env().as_ref()));
         let plan = plan.map_err(|error| failure(&error))?;
         let streamed = stream(&plan, context, to).await;
         self.check(&open, damage)?;

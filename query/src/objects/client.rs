@@ -37,12 +37,26 @@ struct Service(HttpClient);
 impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let range = request.headers().get("range");
-        let asked = range.and_then(|range| asked(range.to_str().ok()?));
+        let range = range.and_then(|range| range.to_str().ok().map(str::to_owned));
+        let asked = range.as_deref().and_then(asked);
         let (parts, body) = self.0.execute(request).await?.into_parts();
         // The library adds to these numbers without a look.
         let place = parts.headers.get("content-range");
         if place.is_some_and(|place| !is_possible(place.as_bytes())) {
             let problem = io::Error::other("the server's answer cannot be understood");
+            return Err(HttpError::new(HttpErrorKind::Decode, problem));
+        }
+        // Readers of Parquet files cut the parts that they want from an answer without a look at its length.
+        let is_part = parts.status.as_u16() == 206
+            && range.is_some_and(|range| !range.starts_with("bytes=-"));
+        let length = parts.headers.get("content-length");
+        let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if let (true, Some(expected), Some(length)) = (is_part, asked, length)
+            && length < expected
+        {
+            let problem = io::Error::other(format!(
+                "the server sends {length} bytes of a range of {expected}; it may have been changed, query again"
+            ));
             return Err(HttpError::new(HttpErrorKind::Decode, problem));
         }
         // Errors are answered with a text.

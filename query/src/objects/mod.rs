@@ -10,9 +10,11 @@ mod client;
 mod pages;
 mod profile;
 mod source;
+mod tables;
 mod tree;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::path::Path;
@@ -32,10 +34,14 @@ use url::Url;
 
 use client::Connector;
 use profile::Profile;
+pub(crate) use tables::unchanged;
 pub(crate) use tree::ObjectTree;
 
 /// A request with its answer may take so long.
 const REQUEST_TIME: Duration = Duration::from_secs(60);
+
+/// What fails is not asked for again after this time.
+const RETRY_TIME: Duration = Duration::from_secs(30);
 
 /// The scheme of object storage that speaks S3.
 const S3: &str = "s3";
@@ -54,6 +60,11 @@ pub(crate) fn is_url(path: &Path) -> bool {
     let schemes = ["s3://", "http://", "https://"];
     path.to_str()
         .is_some_and(|text| schemes.iter().any(|scheme| text.starts_with(scheme)))
+}
+
+/// Whether a URL of DataFusion leads to an object.
+fn is_remote(url: &Url) -> bool {
+    matches!(url.scheme(), S3 | "http" | "https")
 }
 
 /// What a URL leads to.
@@ -159,10 +170,10 @@ fn store(base: &Url) -> io::Result<Arc<dyn ObjectStore>> {
         backoff: BackoffConfig {
             init_backoff: Duration::from_millis(100),
             max_backoff: Duration::from_secs(3),
-            base: 2.0,
+            base: 3.0,
         },
-        max_retries: 4,
-        retry_timeout: Duration::from_secs(30),
+        max_retries: 8,
+        retry_timeout: RETRY_TIME,
     };
     let built: object_store::Result<Arc<dyn ObjectStore>> = match base.scheme() {
         S3 => {
@@ -273,6 +284,27 @@ fn wait<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> io
         .map_err(|_| io::Error::other("the server's answer cannot be understood"))
 }
 
+/// Why an object cannot be read, with its URL, for people.
+#[derive(Debug)]
+struct Unreadable(String);
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+impl From<Unreadable> for object_store::Error {
+    fn from(reason: Unreadable) -> Self {
+        Self::Generic {
+            store: "remote",
+            source: Box::new(reason),
+        }
+    }
+}
+
 /// Why objects cannot be read, and what to do.
 pub(crate) fn explained(error: &object_store::Error) -> io::Error {
     use object_store::Error;
@@ -281,6 +313,8 @@ pub(crate) fn explained(error: &object_store::Error) -> io::Error {
         Error::NotFound { .. } => NOT_FOUND.to_owned(),
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => DENIED.to_owned(),
         Error::Precondition { .. } | Error::NotModified { .. } => CHANGED.to_owned(),
+        Error::Generic { source, .. } if source.is::<Unreadable>() => source.to_string(),
+        _ if text.contains("416 Range Not Satisfiable") => CHANGED.to_owned(),
         _ if text.contains("Range request not supported") || text.contains("non-partial") => {
             "the server does not support ranges, so that parts cannot be read; download it first"
                 .to_owned()
@@ -340,7 +374,7 @@ impl ObjectStoreRegistry for Stores {
     }
 
     fn get_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
-        if !matches!(url.scheme(), S3 | "http" | "https") {
+        if !is_remote(url) {
             return self.disk.get_store(url);
         }
         let mut base = url.clone();

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::{StreamExt, TryStreamExt};
 use http_body_util::BodyExt;
@@ -13,7 +13,7 @@ use object_store::path::Path as Location;
 use object_store::{ObjectMeta, ObjectStoreExt};
 use url::Url;
 
-use super::{DENIED, NOT_FOUND, Place, explained};
+use super::{DENIED, NOT_FOUND, Place, RETRY_TIME, explained};
 
 /// Pages and files of one directory together, at most.
 const MOST_ENTRIES: usize = 10_000;
@@ -71,6 +71,7 @@ pub(super) async fn list(place: &Place) -> io::Result<Vec<ObjectMeta>> {
 /// The text of a page.
 async fn page(place: &Place, url: &Url) -> io::Result<String> {
     let mut tries = 0;
+    let begun = Instant::now();
     loop {
         let mut request = HttpRequest::new(HttpRequestBody::empty());
         match url.as_str().parse() {
@@ -81,11 +82,10 @@ async fn page(place: &Place, url: &Url) -> io::Result<String> {
         tries += 1;
         let problem = match answer {
             Ok(answer) => match answer.status().as_u16() {
-                200 => {
-                    let body = answer.into_body().collect().await;
-                    let bytes = body.map_err(io::Error::other)?.to_bytes();
-                    return Ok(String::from_utf8_lossy(&bytes).into_owned());
-                }
+                200 => match answer.into_body().collect().await {
+                    Ok(body) => return Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned()),
+                    Err(error) => super::chain(&error),
+                },
                 401 | 403 => return Err(io::Error::other(DENIED)),
                 404 => return Err(io::Error::other(NOT_FOUND)),
                 status if status < 500 => {
@@ -97,7 +97,7 @@ async fn page(place: &Place, url: &Url) -> io::Result<String> {
             },
             Err(error) => super::chain(&error),
         };
-        if tries == TRIES {
+        if tries == TRIES || begun.elapsed() > RETRY_TIME {
             return Err(io::Error::other(problem));
         }
         tokio::time::sleep(Duration::from_millis(100 << tries)).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kymo_io::ReadAt;
-use object_store::{Error, GetOptions, GetRange, ObjectMeta, ObjectStore};
+use object_store::{Error, GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore};
 
 use super::{CHANGED, explained, wait};
 
@@ -51,25 +51,35 @@ impl Object {
         }
     }
 
-    async fn try_range(&self, range: Range<u64>) -> Result<Vec<u8>, Failure> {
+    /// What the server answers to a request for the object, if it is still the same one.
+    pub(super) async fn get(&self, options: GetOptions) -> io::Result<GetResult> {
         let known = &self.meta;
         // What may differ in bytes cannot be a condition.
         let is_strong = |tag: &&String| !tag.starts_with("W/");
         let options = GetOptions {
-            range: Some(GetRange::Bounded(range.clone())),
             if_match: known.e_tag.as_ref().filter(is_strong).cloned(),
-            ..GetOptions::default()
+            ..options
         };
         let answer = self.store.get_opts(&known.location, options).await;
-        // Requests that fail by the network or a busy server were repeated already.
-        let answer = answer.map_err(|error| Failure::Final(explained(&error)))?;
+        let answer = answer.map_err(|error| explained(&error))?;
         let is_same = match (&known.e_tag, &answer.meta.e_tag) {
             (Some(known), Some(now)) => known == now,
-            _ => known.last_modified == answer.meta.last_modified,
+            // Lists of objects have parts of seconds, answers have none.
+            _ => known.last_modified.timestamp() == answer.meta.last_modified.timestamp(),
         };
-        if !is_same || answer.meta.size != known.size {
-            return Err(Failure::Final(io::Error::other(CHANGED)));
+        match is_same && answer.meta.size == known.size {
+            true => Ok(answer),
+            false => Err(io::Error::other(CHANGED)),
         }
+    }
+
+    async fn try_range(&self, range: Range<u64>) -> Result<Vec<u8>, Failure> {
+        let answer = self.get(GetOptions {
+            range: Some(GetRange::Bounded(range.clone())),
+            ..GetOptions::default()
+        });
+        // Requests that fail by the network or a busy server were repeated already.
+        let answer = answer.await.map_err(Failure::Final)?;
         if answer.range != range {
             let (asked, got) = (range, answer.range);
             return Err(Failure::Final(io::Error::other(format!(
