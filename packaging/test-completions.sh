@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs bash, zsh and fish with kymo's completions: options, and the names that the recording on the line has.
+# Runs bash, zsh and fish with kymo's completions: options, files, and the names that the recording on the line, kymo's
+# machines and its views have.
 #
 #     packaging/test-completions.sh PROGRAM [TRACE]
 set -euo pipefail
@@ -12,16 +13,19 @@ ln -s "$program" "$work/bin/kymo"
 export PATH=$work/bin:$PATH HOME=$work LC_ALL=C.UTF-8 TERM=dumb
 cd "$work"
 ln -s "$trace" trace
+mkdir directory
+touch 'syfile' '[odd'
 
-# What a shell offers for a line, one word a line, sorted.
+# What a shell offers for a line, one word a line. The cursor is at the end, or at a `^` in the line.
 offered_bash() {
   kymo completions bash >script.bash
   bash --norc -c '
     source ./script.bash
-    COMP_LINE=$1 COMP_POINT=${#1}
+    before=${1%%^*}
+    COMP_LINE=${1/^/} COMP_POINT=${#before}
     # As readline parts words.
-    read -ra COMP_WORDS <<<"${1//:/ : }"
-    [[ $1 == *[[:space:]:] ]] && COMP_WORDS+=("")
+    read -ra COMP_WORDS <<<"${before//:/ : }"
+    [[ $before == *[[:space:]:] ]] && COMP_WORDS+=("")
     COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
     current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
     compopt() { :; }
@@ -32,8 +36,39 @@ offered_bash() {
 offered_fish() {
   mkdir -p .config/fish/completions
   kymo completions fish >.config/fish/completions/kymo.fish
-  fish -c 'complete -C $argv[1]' -- "$1" | cut -f 1
+  if [[ $1 != *^* ]]; then
+    fish -c 'complete -C $argv[1]' -- "$1" | cut -f 1
+    return
+  fi
+  # Only a terminal has a cursor: what it says is made up.
+  fish -c '
+    source $HOME/.config/fish/completions/kymo.fish
+    set -g before (string split " " -- (string split "^" -- $argv[1])[1])
+    set -g all (string split -n " " -- (string replace "^" "" -- $argv[1]))
+    function commandline
+      switch "$argv"
+        case -opc; printf "%s\n" $before[1..-2]
+        case "-ct" "-t"; printf "%s\n" $before[-1]
+        case -op; printf "%s\n" $all
+      end
+    end
+    __fish_kymo_names' -- "$1"
 }
+# The line that bash makes of another one and the tab key.
+completed_bash() {
+  kymo completions bash >script.bash
+  zsh -f ./type.zsh "$1"
+}
+cat >type.zsh <<'EOF_TYPE'
+zmodload zsh/zpty
+zpty shell bash --norc -i
+zpty -w shell 'PS1=; bind "set enable-bracketed-paste off"; source ./script.bash
+bind -x '"'"'"\C-g": printf "kymo-%s:%s:\n" line "$READLINE_LINE"'"'"'; echo kymo-"ready"'
+zpty -r -m shell ready '*kymo-ready*'
+zpty -n -w shell "$1"$'\t\a'
+zpty -r -m shell answer '*kymo-line:*:*'
+print -r -- "$answer" | tr -d '\r' | sed -n 's/.*kymo-line:\(.*\):$/\1/p'
+EOF_TYPE
 offered_zsh() {
   mkdir -p functions
   kymo completions zsh >functions/_kymo
@@ -54,7 +89,10 @@ compadd() {
 finish() { compstate[insert]=; compstate[list]=; print kymo-done }
 compprefuncs=(); comppostfuncs=(finish); bindkey "^I" complete-word; print kymo-ready'
 zpty -r -m shell ready '*kymo-ready*kymo-ready*'
-zpty -n -w shell "$1"$'\t'
+# Control-B moves the cursor back.
+behind=${${1#*^}:-}
+[[ $1 == *^* ]] || behind=
+zpty -n -w shell "${1/^/}"${(pl:${#behind}::\x02:)}$'\t'
 zpty -r -m shell answer '*kymo-done*'
 print -r -- "$answer" | tr -d '\r' | sed -n 's/.*kymo-offers://p'
 EOF
@@ -74,10 +112,29 @@ for shell in bash zsh fish; do
   expect "$shell" 'kymo print trace --columns cpu' cpu_id u8
   expect "$shell" 'kymo print trace --columns time,cpu' time,cpu_id cpu_id
   expect "$shell" 'kymo latency trace --start demo' demo:ints cpu_id
+  expect "$shell" 'kymo print --columns cpu^ trace' cpu_id u8
+  expect "$shell" 'kymo rrd convert --to port' portable sparc
+  expect "$shell" 'kymo rrd convert --to ' sparc directory
+  expect "$shell" 'kymo latency sy' syscalls directory
+  expect "$shell" 'kymo latency sy' syfile --start
 done
 # bash takes a colon for the end of a word.
 expect bash 'kymo print trace --event demo:i' ints demo:ints
 expect zsh 'kymo print trace --event demo:i' demo:ints demo:floats
 expect fish 'kymo print trace --event demo:i' demo:ints demo:floats
-[ "$status" = 0 ] && echo 'completions: bash, zsh and fish offer options, events and fields'
+# Files are completed by bash itself, with a slash behind a directory.
+for command in print check latency 'rrd check' 'print trace'; do
+  line=$(completed_bash "kymo $command dir")
+  [ "$line" = "kymo $command directory/" ] || {
+    printf 'bash, `kymo %s dir`: completed to `%s`\n' "$command" "$line" >&2
+    status=1
+  }
+done
+# The function offers nothing without a letter either.
+for command in print check 'print trace'; do
+  expect bash "kymo $command " '' --help
+done
+expect bash 'kymo rrd ' convert --help
+expect bash 'kymo completions ' fish --help
+[ "$status" = 0 ] && echo 'completions: bash, zsh and fish offer options, files, events, fields, machines and views'
 exit "$status"

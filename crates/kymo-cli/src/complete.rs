@@ -1,17 +1,21 @@
 //! `kymo complete`, which is in no help: the scripts of `kymo completions` ask it for the names of events and fields
-//! that the recordings on a command line have.
+//! that the recordings on a command line have, and for those of machines and views.
 //!
-//! `kymo complete -- WORD...` gets the words up to the cursor, `kymo complete --bash LINE` the line. It prints what can
-//! take the place of the last word, a line each, and nothing if that is not such a name: then the script goes on.
+//! `kymo complete --cursor N -- WORD...` gets the words, of which the Nth is completed and ends at the cursor;
+//! `kymo complete --bash BEFORE BEHIND` gets the line in two parts. It prints what can take the place of that word, a
+//! line each, and nothing if that is not such a name: then the script goes on. If files are possible beside the
+//! names, an empty line comes first.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, Command};
+use kymo_machine::Machine;
 use kymo_model::{Kind, Recording, Schema, Scope};
 
 use crate::terminal::{Outcome, Terminal};
+use crate::views;
 
 /// Facts of an event that have no field of their own, as `--where` names them.
 const FACTS: [&str; 10] = [
@@ -38,6 +42,10 @@ pub(crate) enum Names {
     EventField,
     /// A condition, which begins with a field.
     Condition,
+    /// A machine.
+    Machine,
+    /// A machine whose files are written, or `portable`.
+    Target,
 }
 
 impl Names {
@@ -57,6 +65,8 @@ impl Names {
             (_, "time|name|FIELD[,...]") => Self::Fields(&["time", "name"]),
             (_, "EVENT:FIELD") => Self::EventField,
             ("where", _) => Self::Condition,
+            ("from" | "machine", "MACHINE") => Self::Machine,
+            (_, "MACHINE") => Self::Target,
             _ => return None,
         })
     }
@@ -68,16 +78,22 @@ pub(crate) fn take(words: &[OsString], terminal: &Terminal) -> Option<Outcome> {
         [_, command, rest @ ..] if command == "complete" => rest,
         _ => return None,
     };
-    let (line, is_bash) = match rest {
-        [flag, line] if flag == "--bash" => (split(&line.to_string_lossy()), true),
-        [end, words @ ..] if end == "--" => {
+    let (line, behind, is_bash) = match rest {
+        [flag, before, behind] if flag == "--bash" => {
+            let behind = split_behind(&behind.to_string_lossy());
+            (split(&before.to_string_lossy()), behind, true)
+        }
+        [flag, cursor, end, words @ ..] if flag == "--cursor" && end == "--" => {
             let words = words.iter().map(|word| word.to_string_lossy().into_owned());
-            (words.collect(), false)
+            let mut line: Vec<String> = words.collect();
+            let cursor: usize = cursor.to_str()?.parse().ok()?;
+            let behind = line.split_off(cursor.min(line.len()));
+            (line, behind, false)
         }
         _ => return None,
     };
     let mut text = String::new();
-    for name in candidates(&line) {
+    for name in candidates(&line, &behind) {
         let name = match is_bash {
             true => for_bash(&name, line.last().map_or("", String::as_str)),
             false => name,
@@ -90,8 +106,8 @@ pub(crate) fn take(words: &[OsString], terminal: &Terminal) -> Option<Outcome> {
     Some(Outcome::Good)
 }
 
-/// What can take the place of the last word.
-fn candidates(words: &[String]) -> Vec<String> {
+/// What can take the place of the last word before the cursor.
+fn candidates(words: &[String], behind: &[String]) -> Vec<String> {
     let [program @ .., typed] = words else {
         return Vec::new();
     };
@@ -111,12 +127,31 @@ fn candidates(words: &[String]) -> Vec<String> {
         (None, Some((name, value))) if name.starts_with("--") => {
             (parsed.long(&name[2..]), format!("{name}="), value)
         }
-        _ => return Vec::new(),
+        _ => {
+            let of_command = match program {
+                [_, command] => view_names(command, words, behind),
+                _ => Vec::new(),
+            };
+            let mut found = begin_with(typed, "", of_command.iter().map(String::as_str));
+            if !found.is_empty() {
+                found.insert(0, String::new());
+            }
+            return found;
+        }
     };
     let Some(names) = option.and_then(Names::of) else {
         return Vec::new();
     };
-    // The cursor may stand before the recordings, but what is behind it is not known here.
+    let machines = Machine::all().iter().flat_map(Machine::names);
+    match names {
+        Names::Machine => return begin_with(value, &before, machines),
+        Names::Target => return begin_with(value, &before, machines.chain(["portable"])),
+        _ => {}
+    }
+    parsed.pending = None;
+    for word in behind {
+        parsed.take(word);
+    }
     let paths: Vec<PathBuf> = parsed
         .paths
         .into_iter()
@@ -134,7 +169,13 @@ fn candidates(words: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// The words before the cursor.
+/// The views of a command.
+fn view_names(command: &str, words: &[String], behind: &[String]) -> Vec<String> {
+    let words: Vec<OsString> = words.iter().chain(behind).map(OsString::from).collect();
+    views::names(command, &words)
+}
+
+/// The words of a command line but the one that is completed.
 struct Parsed<'c> {
     command: &'c Command,
     paths: Vec<PathBuf>,
@@ -248,6 +289,8 @@ impl Found {
                 )
             }
             Names::Condition => ("", fields.collect()),
+            // No recording has them.
+            Names::Machine | Names::Target => return Vec::new(),
         };
         let part = &typed[kept.len()..];
         let mut values = begin_with(part, kept, all.into_iter());
@@ -354,14 +397,24 @@ fn split(line: &str) -> Vec<String> {
     words
 }
 
+/// The words of a line from the cursor on, without the rest of the word that it stands in.
+fn split_behind(line: &str) -> Vec<String> {
+    let rest = usize::from(!line.starts_with(char::is_whitespace));
+    let words = split(line).into_iter().skip(rest);
+    words.filter(|word| !word.is_empty()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/lttng-small");
 
+    /// What can stand at the end of a line, or where it has a `^`.
     fn complete(line: &str) -> Vec<String> {
-        candidates(&split(&line.replace("TRACE", EXAMPLE)))
+        let line = line.replace("TRACE", EXAMPLE);
+        let (before, behind) = line.split_once('^').unwrap_or((&line, ""));
+        candidates(&split(before), &split_behind(behind))
     }
 
     #[test]
@@ -392,6 +445,34 @@ mod tests {
     }
 
     #[test]
+    fn recordings_may_stand_behind_the_cursor() {
+        for line in [
+            "kymo print --event demo:int^ TRACE",
+            "kymo print --event demo:int^erfaces TRACE",
+            "kymo print --event demo:int^ --limit 5 TRACE ",
+            "kymo print --event demo:int^ -- TRACE",
+        ] {
+            assert_eq!(complete(line), ["demo:ints"], "{line}");
+        }
+        assert_eq!(complete("kymo print --event demo:int^TRACE"), [""; 0]);
+        assert_eq!(
+            complete("kymo print --event demo:int^ --pointdefs TRACE"),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn machines_and_views() {
+        assert_eq!(complete("kymo rrd convert a.rrd --to port"), ["portable"]);
+        assert_eq!(complete("kymo rrd convert --to=arm6"), ["--to=arm64"]);
+        assert!(complete("kymo rrd convert --from ").contains(&"sparc".to_owned()));
+        assert_eq!(complete("kymo rrd convert --from port"), [""; 0]);
+        // Files are possible, too.
+        assert_eq!(complete("kymo latency sys^ TRACE"), ["", "syscalls"]);
+        assert!(complete("kymo states ").contains(&"threads".to_owned()));
+    }
+
+    #[test]
     fn nothing_else_is_completed() {
         for line in [
             "kymo print TRACE",
@@ -400,6 +481,9 @@ mod tests {
             "kymo print TRACE --limit ",
             "kymo print /nonexistent --event ",
             "kymo print -- TRACE --event ",
+            "kymo print sys",
+            "kymo latency TRACE sys",
+            "kymo convert --to port",
             "kymo",
             "",
         ] {

@@ -24,20 +24,32 @@ pub(crate) fn completions(
     Ok(Outcome::Good)
 }
 
-/// Before anything else a script asks the program for the names that the recordings on the line have.
+/// Before anything else a script asks the program for names (`crate::complete`).
 fn with_names(shell: Shell, script: &str, command: &clap::Command) -> String {
     match shell {
         Shell::Bash => {
             let ask = "_kymo_names() {\n    \
                 local names\n    \
-                names=$(\"$1\" complete --bash \"${COMP_LINE:0:COMP_POINT}\" 2>/dev/null)\n    \
-                if [[ -n $names ]]; then\n        \
+                names=$(\"$1\" complete --bash \"${COMP_LINE:0:COMP_POINT}\" \"${COMP_LINE:COMP_POINT}\" 2>/dev/null)\n    \
+                if [[ -n $names && $names != $'\\n'* ]]; then\n        \
                 mapfile -t COMPREPLY <<<\"$names\"\n        \
                 # Behind the name of an event comes a field.\n        \
                 [[ $names == *: ]] && compopt -o nospace\n        \
                 return 0\n    \
                 fi\n    \
-                _kymo \"$@\"\n\
+                _kymo \"$@\"\n    \
+                [[ $2 == -* ]] && return 0\n    \
+                # Where no option begins, options and names of arguments would keep bash from completing files.\n    \
+                local word words=()\n    \
+                for word in \"${COMPREPLY[@]}\"; do\n        \
+                [[ $word == [-[\\<]* && ! -e $word ]] || words+=(\"$word\")\n    \
+                done\n    \
+                if [[ -n $names ]]; then\n        \
+                mapfile -t words <<<\"${names:1}\"\n        \
+                while IFS= read -r word; do words+=(\"$word\"); done < <(compgen -f -- \"$2\")\n        \
+                compopt -o filenames\n    \
+                fi\n    \
+                COMPREPLY=(\"${words[@]}\")\n\
                 }\n\n";
             let at = script.rfind("\nif [[").map_or(script.len(), |at| at + 1);
             let (functions, end) = script.split_at(at);
@@ -49,47 +61,58 @@ fn with_names(shell: Shell, script: &str, command: &clap::Command) -> String {
         Shell::Zsh => {
             let ask = "_kymo() {\n    \
                 local -a names\n    \
-                names=(\"${(@f)$(${(Q)words[1]} complete -- \"${(@Q)words[1,CURRENT-1]}\" \"${(Q)PREFIX}\" 2>/dev/null)}\")\n    \
+                names=(\"${(@f)$(${(Q)words[1]} complete --cursor $CURRENT -- \"${(@Q)words[1,CURRENT-1]}\" \"${(Q)PREFIX}\" \"${(@Q)words[CURRENT+1,-1]}\" 2>/dev/null)}\")\n    \
                 if [[ -n $names[1] ]]; then\n        \
                 compadd -- $names\n        \
                 return\n    \
-                fi\n";
+                fi\n    \
+                (( $#names > 1 )) && compadd -- $names[2,-1]\n";
             script.replacen("_kymo() {\n", ask, 1)
         }
         Shell::Fish => {
             let mut script = script.to_owned();
             script.push_str(
                 "\nfunction __fish_kymo_names\n    \
-                 set -l words (commandline -opc) (commandline -ct)\n    \
-                 $words[1] complete -- $words 2>/dev/null\n\
+                 set -l before (commandline -opc)\n    \
+                 set -l word (commandline -t)\n    \
+                 set -l behind (commandline -op)\n    \
+                 set -e behind[1..(count $before)] 2>/dev/null\n    \
+                 test -n \"$word\"; and set -e behind[1]\n    \
+                 $before[1] complete --cursor (math (count $before) + 1) -- $before (commandline -ct) $behind 2>/dev/null | string match -v ''\n\
                  end\n",
             );
-            for (option, commands) in options_with_names(command) {
+            for ((group, option), commands) in options_with_names(command) {
+                let group = match group.as_str() {
+                    "kymo" => String::new(),
+                    group => format!("__fish_seen_subcommand_from {group}; and "),
+                };
                 script.push_str(&format!(
-                    "complete -c kymo -n '__fish_seen_subcommand_from {}' -l {option} -x -a '(__fish_kymo_names)'\n",
+                    "complete -c kymo -n '{group}__fish_seen_subcommand_from {}' -l {option} -x -a '(__fish_kymo_names)'\n",
                     commands.join(" ")
                 ));
             }
+            script.push_str(&format!(
+                "complete -c kymo -n '__fish_seen_subcommand_from {}' -a '(__fish_kymo_names)'\n",
+                crate::views::COMMANDS.join(" ")
+            ));
             script
         }
         _ => script.to_owned(),
     }
 }
 
-/// The options that take names of a recording, with the commands that have them.
-fn options_with_names(command: &clap::Command) -> BTreeMap<String, Vec<String>> {
-    let mut options: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for command in command.get_subcommands() {
-        for option in command
-            .get_arguments()
-            .filter(|option| Names::of(option).is_some())
-        {
+/// The options that take such names, each with the command above those that have it, and these.
+fn options_with_names(above: &clap::Command) -> BTreeMap<(String, String), Vec<String>> {
+    let mut options: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for command in above.get_subcommands() {
+        let all = command.get_arguments();
+        for option in all.filter(|option| Names::of(option).is_some()) {
             let long = option.get_long().unwrap_or_default().to_owned();
-            options
-                .entry(long)
-                .or_default()
-                .push(command.get_name().to_owned());
+            let key = (above.get_name().to_owned(), long);
+            let commands = options.entry(key).or_default();
+            commands.push(command.get_name().to_owned());
         }
+        options.extend(options_with_names(command));
     }
     options
 }

@@ -13,7 +13,7 @@ use crate::config;
 const OWN: &str = include_str!("views.toml");
 
 /// The commands that have views.
-const COMMANDS: [&str; 5] = ["latency", "states", "profile", "stats", "values"];
+pub(crate) const COMMANDS: [&str; 5] = ["latency", "states", "profile", "stats", "values"];
 
 /// By command and name, the options.
 type Views = BTreeMap<(String, String), Vec<OsString>>;
@@ -51,6 +51,13 @@ pub(crate) fn expand(words: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let (before, rest) = words.split_at(2);
     let all = before.iter().cloned().chain(options);
     Ok(all.chain(rest[1..].iter().cloned()).collect())
+}
+
+/// The names of the views of a command.
+pub(crate) fn names(command: &str, words: &[OsString]) -> Vec<String> {
+    let views = known(words).unwrap_or_default().into_keys();
+    let of_command = views.filter(|(of_view, _)| of_view == command);
+    of_command.map(|(_, name)| name).collect()
 }
 
 /// Whether a word can be the name of a view.

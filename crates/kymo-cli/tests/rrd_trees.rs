@@ -225,6 +225,8 @@ mod links {
         home.link("t/cut.rrd", "t/same.rrd");
         home.write("t/text", b"not a database");
         home.link("t/text", "t/text-too");
+        home.write("t/text.rrd", b"not a database");
+        home.write("t/empty.rrd", b"");
         let args = [
             "rrd",
             "convert",
@@ -240,9 +242,12 @@ mod links {
         let (code, _, reported) = home.run(&["rrd", "convert", "t", "--to", "amd64", "--in-place"]);
         assert_eq!(code, 1);
         assert!(
-            reported.ends_with("0 converted, 2 not a database, 2 failed\n"),
+            reported.ends_with("0 converted, 2 not a database, 4 failed\n"),
             "{reported}"
         );
+        for name in ["t/text.rrd", "t/empty.rrd"] {
+            assert!(reported.contains(&format!("error: {name}: ")), "{reported}");
+        }
         assert!(
             reported.contains("t/cut.rrd: ") && reported.contains("t/same.rrd: "),
             "{reported}"

@@ -3,7 +3,7 @@
 //! [`metadata`] turns what a trace says of itself into one [class model](class),
 //! whatever language it is written in; [`decode`] compiles that into flat programs and
 //! runs them; [`trace`] finds the files, packets and streams of a trace; [`secure`] opens and
-//! seals packets that are compressed, encrypted or have a checksum; [`wire`] carries packets over
+//! seals packets that are compressed, encrypted or have a checksum; `wire` carries packets over
 //! UDP. [`write`](mod@write) goes the other way: from events to packets and traces, and [`repair`]
 //! decides what damaged packets should say.
 //!

@@ -188,13 +188,26 @@ impl Fault {
 
     /// The report of a fault in a file that has no packets, at a byte of it.
     pub fn report(self, file: &Path, offset: u64, event: Option<u64>) -> FaultReport {
-        let message = format!("{}: {}", self.code, self.found);
         FaultReport {
             event,
-            ..FaultReport::new(self.code, Arc::new(file.to_path_buf()), offset, message)
+            ..FaultReport::new(
+                self.code,
+                Arc::new(file.to_path_buf()),
+                offset,
+                self.to_string(),
+            )
         }
     }
 }
+
+/// The code and the number. The report that a recording makes of a fault says more, with its place.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.found)
+    }
+}
+
+impl std::error::Error for Fault {}
 
 /// Damage, as it is reported to people and scripts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,5 +256,19 @@ impl fmt::Display for FaultReport {
             write!(f, ", field `{field}`")?;
         }
         write!(f, ": {}", self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_errors() {
+        fn next() -> Result<(), Box<dyn std::error::Error>> {
+            Err(Fault::new(FaultCode::Magic, 0, 17))?;
+            Ok(())
+        }
+        assert_eq!(next().unwrap_err().to_string(), "magic: 17");
     }
 }

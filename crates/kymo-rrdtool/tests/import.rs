@@ -216,7 +216,7 @@ fn updates_of_a_journal_that_are_refused_keep_no_others_out() {
     let (done, warnings) = place.run("import --from rrdcached @j @db");
     assert_eq!(
         done,
-        Err("'@j': 5 updates were refused, and 1 databases could not be updated".to_owned())
+        Err("'@j': refused 5 updates, and 1 database could not be updated".to_owned())
     );
     for message in [
         "'a.rrd': the update '1600000040:4:4' is left out: found extra data",
@@ -243,7 +243,7 @@ fn updates_of_a_journal_that_are_refused_keep_no_others_out() {
     );
     assert_eq!(
         place.ok("import --from rrdcached @k @db"),
-        "1 updates of 1 databases from 1 files of a journal, 1 passed over as not after the last update\n"
+        "1 update of 1 database from 1 file of a journal, 1 passed over as not after the last update\n"
     );
 }
 

@@ -40,3 +40,14 @@ pub use escape::{is_invisible, markup, visible};
 pub use line::{Line, Stamp};
 pub use nearest::nearest;
 pub use room::Room;
+
+/// A number and what it counts, which is in the plural unless there is one.
+///
+/// ```
+/// assert_eq!(kymo_text::counted(1, "update"), "1 update");
+/// assert_eq!(kymo_text::counted(68, "update"), "68 updates");
+/// ```
+pub fn counted(count: u64, one: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {one}{plural}")
+}

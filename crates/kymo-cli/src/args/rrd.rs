@@ -66,7 +66,7 @@ Examples:
 )]
 pub(crate) struct Convert {
     /// Files, and directories that are searched recursively for databases; other files
-    /// in them are skipped.
+    /// in them are skipped, unless their names end in `.rrd`.
     #[arg(required = true, value_name = "INPUT", value_hint = ValueHint::AnyPath)]
     pub(crate) inputs: Vec<PathBuf>,
 

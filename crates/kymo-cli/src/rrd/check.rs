@@ -12,7 +12,7 @@ use kymo_rrd::{Source, file::portable, file::rrd4j, is_database};
 use kymo_text::json::Writer;
 use kymo_text::visible;
 
-use super::files::Searched;
+use super::files::{Searched, is_called_database};
 use super::{open, read, report, report_unread, report_unwritten, whole, write_new};
 use crate::args::rrd::{Check, Repair};
 use crate::terminal::{Failure, Outcome, Terminal};
@@ -86,10 +86,8 @@ pub(super) fn check(args: &Check, terminal: &Terminal) -> Result<Outcome, Failur
         is_search = true;
         let (files, failed) = searched.files(path, terminal);
         tally.failed += failed;
-        // What is called a database should be one: a file that is empty now, say, was one.
-        let is_called = |path: &Path| path.extension().is_some_and(|ending| ending == "rrd");
         jobs.extend(files.into_iter().map(|path| {
-            let is_meant = is_called(&path);
+            let is_meant = is_called_database(&path);
             job(path, is_meant)
         }));
     }

@@ -163,7 +163,7 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
     let bytes = super::read(&job.input).map_err(reported)?;
     let before = std::fs::metadata(&job.input).map_err(reported)?;
     if Compression::detect(&bytes).is_some() {
-        if !job.is_named {
+        if !job.is_meant {
             return Ok(Done::NoDatabase);
         }
         if args.in_place {
@@ -171,7 +171,7 @@ fn work(job: &Job, args: &Convert) -> Result<Done, String> {
         }
     }
     let bytes = super::whole(bytes).map_err(reported)?;
-    if !job.is_named && !is_database(&bytes) {
+    if !job.is_meant && !is_database(&bytes) {
         return Ok(Done::NoDatabase);
     }
     let reported = |error: kymo_rrd::fault::Error| error.to_string();

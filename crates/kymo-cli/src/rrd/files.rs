@@ -52,6 +52,11 @@ impl Searched {
     }
 }
 
+/// Whether a file is to be a database by its name: one that is empty now, say, was one.
+pub(super) fn is_called_database(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "rrd")
+}
+
 /// The path without links, of what exists.
 pub(super) fn real(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kymo_io::{file_id, other_names, without_compression};
 
-use super::files::{Searched, real};
+use super::files::{Searched, is_called_database, real};
 use super::report;
 use crate::args::rrd::Convert;
 use crate::terminal::{Failure, Terminal};
@@ -18,8 +18,8 @@ pub(super) struct Job {
     pub(super) output: PathBuf,
     /// Its size.
     pub(super) bytes: u64,
-    /// Whether it was named, and not found in a directory: then it must be a database.
-    pub(super) is_named: bool,
+    /// Whether it must be a database: it was named, and not found in a directory, or has the name of one.
+    pub(super) is_meant: bool,
     /// If the input has several names.
     pub(super) names: Option<Names>,
 }
@@ -202,7 +202,7 @@ impl Search<'_> {
             input: input.to_path_buf(),
             output,
             bytes: metadata.map_or(0, Metadata::len),
-            is_named,
+            is_meant: is_named || is_called_database(input),
             names,
         });
     }

@@ -131,7 +131,7 @@ impl<'c> Check<'c> {
             self.journal(journal);
         }
         if let Some(path) = &config.pid_file {
-            let parent = path.parent().and_then(unwritable);
+            let parent = self.no_parent(path);
             let other = check_pid_file(path).err().filter(|_| !self.is_running);
             self.add("pid-file", parent.or(other));
         }
@@ -218,7 +218,7 @@ impl<'c> Check<'c> {
             return Some("it is specified twice".to_owned());
         }
         self.paths.push(path);
-        if let Some(problem) = path.parent().and_then(unwritable) {
+        if let Some(problem) = self.no_parent(path) {
             return Some(problem);
         }
         let there = path.symlink_metadata().ok()?;
@@ -230,6 +230,23 @@ impl<'c> Check<'c> {
             true => None,
             false => self.bound(&std::io::ErrorKind::AddrInUse.into()),
         }
+    }
+
+    /// Why no file can be created at a path.
+    fn no_parent(&mut self, path: &Path) -> Option<String> {
+        let directory = path.parent()?;
+        if directory.parent() != Some(Path::new("/run")) || directory.exists() {
+            return unwritable(directory);
+        }
+        let note = format!(
+            "`{}` does not exist: systemd creates it when it starts a service with `RuntimeDirectory={}`",
+            directory.display(),
+            directory.file_name().unwrap_or_default().display()
+        );
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+        None
     }
 
     /// Where datagrams of other metrics than collectd's come.
@@ -473,6 +490,20 @@ mod tests {
         let bad = "data = 'DIR/file/x'\npid-file = 'DIR/none/pid'\n[graphite]\nlisten = '/DIR/g'";
         let found = problems(directory, &bad.replace("/DIR", "DIR"));
         assert_eq!(found.len(), 2, "{found:#?}");
+    }
+
+    #[test]
+    fn directories_that_systemd_creates_may_be_missing() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().display();
+        let sockets = "[rrdcached]\nlisten = '/run/no-kymo/a'\n[query]\nlisten = '/run/no-kymo/b'";
+        let text = format!("data = '{data}'\npid-file = '/run/no-kymo/pid'\n{sockets}");
+        let notes = Config::parse(&text).unwrap().check().unwrap();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].starts_with("`/run/no-kymo` does not exist: systemd creates it"));
+        let deeper = text.replace("/run/no-kymo/", "/run/no-kymo/x/");
+        let problems = Config::parse(&deeper).unwrap().check().unwrap_err();
+        assert_eq!(problems.len(), 3, "{problems:?}");
     }
 
     #[test]

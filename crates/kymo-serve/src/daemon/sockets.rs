@@ -1,7 +1,9 @@
 //! Sockets of a configuration.
 
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kymo_io::net::Address;
@@ -98,6 +100,14 @@ pub(crate) fn not_bound(address: &Address, error: &io::Error) -> String {
             let directory = path.parent().unwrap_or(path).display();
             format!("the directory `{directory}` does not exist: `mkdir -p {directory}` creates it")
         }
+        (Address::Unix(path), ErrorKind::AddrInUse | ErrorKind::PermissionDenied)
+            if is_left(path) =>
+        {
+            format!(
+                "no program listens there: the owner of the socket can remove it with `rm {}`",
+                path.display()
+            )
+        }
         (Address::Unix(path), ErrorKind::PermissionDenied) => {
             let directory = path.parent().unwrap_or(path).display();
             format!("`ls -ld {directory}` shows who may create files there")
@@ -119,6 +129,32 @@ pub(crate) fn not_bound(address: &Address, error: &io::Error) -> String {
         true => problem,
         false => format!("{problem}\nhint: {hint}"),
     }
+}
+
+/// Whether there is a socket at which no program listens. It may be one of a user who lets nobody else connect: then
+/// the system's list of sockets counts, in which its directory may have another name.
+fn is_left(path: &Path) -> bool {
+    let is_socket = |path: &Path| Some(path.symlink_metadata().ok()?.file_type().is_socket());
+    if is_socket(path) != Some(true) {
+        return false;
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => true,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            std::fs::read("/proc/net/unix").is_ok_and(|list| !is_listed(path, &list))
+        }
+        _ => false,
+    }
+}
+
+/// Whether the system's list has a socket of this name in any directory.
+fn is_listed(path: &Path, list: &[u8]) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let mut lines = list.split(|&byte| byte == b'\n');
+    lines.any(|line| {
+        let rest = line.strip_suffix(name);
+        rest.is_some_and(|rest| rest.ends_with(b"/") || rest.ends_with(b" "))
+    })
 }
 
 /// The name of the socket for metrics.
@@ -157,4 +193,46 @@ pub(super) fn encrypt(socket: &Socket, listen: &Listen) -> Result<(), String> {
 #[allow(clippy::unnecessary_wraps, reason = "with TLS it may fail")]
 pub(super) fn encrypt(_: &Socket, _: &Listen) -> Result<(), String> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn sockets_that_are_left_are_to_be_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kymo.sock");
+        let address = Address::Unix(path.clone());
+        let hint = |kind: ErrorKind| not_bound(&address, &kind.into());
+        let listener = UnixListener::bind(&path).unwrap();
+        assert!(hint(ErrorKind::AddrInUse).contains("`ss -lntpx`"));
+        drop(listener);
+        for kind in [ErrorKind::AddrInUse, ErrorKind::PermissionDenied] {
+            let hint = hint(kind);
+            assert!(
+                hint.ends_with(&format!("`rm {}`", path.display())),
+                "{hint}"
+            );
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        assert!(hint(ErrorKind::AddrInUse).contains("`ss -lntpx`"));
+    }
+
+    #[test]
+    fn sockets_are_listed_with_any_directory() {
+        let list =
+            b"Num Path\n00: 2 0 10000 1 1 77 /var/run/kymo/a.sock\n00: 2 0 0 1 1 78 b.sock\n";
+        for (path, expected) in [
+            ("/run/kymo/a.sock", true),
+            ("/tmp/b.sock", true),
+            ("/run/kymo/sock", false),
+            ("/run/kymo/c.sock", false),
+        ] {
+            assert_eq!(is_listed(Path::new(path), list), expected, "{path}");
+        }
+    }
 }

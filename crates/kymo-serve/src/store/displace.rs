@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use foldhash::HashMap;
 use kymo_io::NewFile;
 use kymo_io::reason;
+use kymo_text::counted;
 
 use super::database::Place;
 use super::{Database, Group, Store, path_of, records};
@@ -255,10 +256,11 @@ impl Store {
         state.sort();
         self.pending_bytes.fetch_add(state.pending.len(), Relaxed);
         if state.count > 0 {
-            let (path, count) = (String::from_utf8_lossy(database.path()), state.count);
+            let path = String::from_utf8_lossy(database.path());
+            let count = counted(state.count as u64, "update");
             (self.options.log)(
                 Level::Info,
-                &format!("{path}: {count} updates were found in the journal"),
+                &format!("{path}: found {count} in the journal"),
             );
             self.schedule(database, &mut state, self.timeout(database));
         }

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use foldhash::HashSet;
 use kymo_io::reason;
+use kymo_text::counted;
 
 use super::upkeep::carry_over;
 use super::{Record, Store, path_of, records};
@@ -91,7 +92,7 @@ fn find<'a>(store: &Store, left: &'a [PathBuf]) -> io::Result<HashSet<&'a PathBu
     if found > 0 {
         (store.options.log)(
             Level::Info,
-            &format!("{found} updates were found in the journal"),
+            &format!("found {} in the journal", counted(found as u64, "update")),
         );
     }
     if store.is_durable() {
@@ -185,9 +186,10 @@ fn refuse_empty_base(store: &Store) -> io::Result<()> {
 /// That a journal has updates of databases in a directory that is empty.
 pub(crate) fn nothing_there(base: &Path, journal: &Path, count: usize) -> String {
     format!(
-        "`{}`: there is nothing, but the journal has {count} updates of databases there: mount what they \
+        "`{}`: there is nothing, but the journal has {} of databases there: mount what they \
          are on, or, where they are gone for good, remove the files of `{}`",
         base.display(),
+        counted(count as u64, "update"),
         journal.display()
     )
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kymo_io::path::shown;
+use kymo_text::counted;
 
 use super::Import;
 use super::tree::bytes_of;
@@ -194,17 +195,19 @@ impl Import<'_> {
             past => format!(", {past} passed over as not after the last update"),
         };
         session.write(format!(
-            "{updates} updates of {databases} databases from {} files of a journal{past}\n",
-            journal.files
+            "{} of {} from {} of a journal{past}\n",
+            counted(updates, "update"),
+            counted(databases, "database"),
+            counted(journal.files, "file")
         ))?;
-        match (refused, failed) {
+        let counts = (refused, failed);
+        let (refused, failed) = (counted(refused, "update"), counted(failed, "database"));
+        match counts {
             (0, 0) => Ok(()),
-            (0, failed) => {
-                Err(self.failure(format_args!("{failed} databases could not be updated")))
-            }
-            (refused, 0) => Err(self.failure(format_args!("{refused} updates were refused"))),
-            (refused, failed) => Err(self.failure(format_args!(
-                "{refused} updates were refused, and {failed} databases could not be updated"
+            (0, _) => Err(self.failure(format_args!("{failed} could not be updated"))),
+            (_, 0) => Err(self.failure(format_args!("refused {refused}"))),
+            _ => Err(self.failure(format_args!(
+                "refused {refused}, and {failed} could not be updated"
             ))),
         }
     }
