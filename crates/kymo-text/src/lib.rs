@@ -23,6 +23,7 @@
 //! assert_eq!(line.as_bytes(), b"answer = 42, half = 0.5");
 //! ```
 
+pub mod base64;
 mod binary128;
 pub mod diagnostic;
 mod escape;

@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kymo_model::Recording;
+use kymo_text::base64;
 use serde_json::{Value, json};
 
 use crate::events::Cursor;
-use crate::export::base64;
 use crate::flows::Flows;
 use crate::jobs::{Job, Jobs};
 use crate::keep::Keep;
@@ -160,7 +160,7 @@ impl Api {
         let request =
             json!({"shift": shift, "first": first.to_string(), "count": count, "tracks": tracks});
         let tiles = self.tiles(&request).ok()?;
-        Some(json!({"request": request, "tiles": base64(&tiles)}))
+        Some(json!({"request": request, "tiles": base64::encode(&tiles)}))
     }
 
     /// The snapshots and notes.

@@ -12,10 +12,10 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::OnceLock;
 
+use kymo_text::base64;
 use serde_json::Value;
 
 use crate::assets::{self, ASSETS};
-use crate::export::base64;
 
 /// The modules with which the page and the rest of it begin.
 const FIRST: &str = "first.js";
@@ -73,7 +73,7 @@ impl Page {
     }
 
     fn new(nonce: &str, scripts: &str) -> Self {
-        let icon = base64(text("icon.svg").as_bytes());
+        let icon = base64::encode(text("icon.svg").as_bytes());
         let icon = format!("<link rel=\"icon\" href=\"data:image/svg+xml;base64,{icon}\">");
         let style = format!("<style nonce=\"{nonce}\">\n{}</style>", text("view.css"));
         let mut page = text(assets::INDEX).to_string();

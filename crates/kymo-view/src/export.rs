@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use kymo::timeline::{Columns, QueryError};
 use kymo_model::batch::RowId;
 use kymo_model::{EntryKind, Recording, SliceRole};
+use kymo_text::base64;
 use serde_json::{Value, json};
 
 use crate::api::{Api, line};
@@ -112,7 +113,7 @@ impl Api {
             "fingerprints": self.fingerprints()["fingerprints"],
             "begin": range.0.to_string(),
             "end": range.1.to_string(),
-            "tiles": base64(&tiles),
+            "tiles": base64::encode(&tiles),
             "slices": self.all_slices(&tracks, range),
             "flows": self.all_flows(range),
             "events": events,
@@ -121,7 +122,7 @@ impl Api {
         });
         let nonce = kymo_io::random::<16>().map_err(ExportError::Random)?;
         Ok(Exported {
-            page: page(&data, &base64(&nonce)),
+            page: page(&data, &base64::encode(&nonce)),
             events: count,
             is_whole,
         })
@@ -299,42 +300,9 @@ fn page(data: &Value, nonce: &str) -> String {
 /// Where the policy of a page begins.
 const CHARSET: &str = "<meta charset=\"utf-8\">";
 
-/// Bytes as text (RFC 4648).
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits = group
-            .iter()
-            .fold(0u32, |bits, &byte| bits << 8 | u32::from(byte))
-            << (8 * (3 - group.len()));
-        for digit in 0..4 {
-            text.push(match digit <= group.len() {
-                true => char::from(DIGITS[(bits >> (18 - 6 * digit)) as usize & 63]),
-                false => '=',
-            });
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_are_text() {
-        for (bytes, text) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-        ] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-        assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
-    }
 
     #[test]
     fn a_page_stands_alone() {

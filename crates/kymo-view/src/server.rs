@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use kymo_io::net::response_head;
+use kymo_text::base64;
 
 use crate::api::Api;
 use crate::assets;
 use crate::bundle::{self, Page, data_element};
-use crate::export::base64;
 use crate::guard::{Guard, HEADERS, POLICY, policy_with};
 use crate::live::{Current, Reopen};
 use crate::request::{BadRequest, Head, MOST_HEAD, Method, parse};
@@ -486,7 +486,9 @@ fn answer(shared: &Shared, head: &Head, body: &[u8]) -> Answer {
 fn send_page(shared: &Shared, stream: &mut impl Write) -> io::Result<()> {
     // Files of a directory are sent one by one, as those built in are where the system has no random numbers.
     let nonce = shared.assets.is_none().then(kymo_io::random::<16>);
-    let nonce = nonce.and_then(Result::ok).map(|nonce| base64(&nonce));
+    let nonce = nonce
+        .and_then(Result::ok)
+        .map(|nonce| base64::encode(&nonce));
     let page = match &nonce {
         Some(nonce) => Page::served(nonce),
         None => match assets::find(assets::INDEX, shared.assets.as_deref()) {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow_ipc::{Field as IpcField, KeyValue, root_as_message};
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
+use kymo_text::base64;
 
 use super::Problem;
 use super::footer::{Element, Footer, Logical, Physical, Repetition, Unit};
@@ -414,7 +415,7 @@ fn describe(
     fields: &mut [Field],
     metadata: &mut HashMap<String, String>,
 ) -> Option<()> {
-    let bytes = base64(schema)?;
+    let bytes = base64::decode(schema)?;
     // Behind a mark and the length of the message.
     let message = match bytes.strip_prefix(&[0xff; 4]) {
         Some(rest) => rest.get(4..)?,
@@ -467,28 +468,4 @@ fn with_metadata(field: &Field, described: IpcField<'_>) -> Option<Field> {
         .collect();
     let field = field.clone().with_data_type(data_type);
     Some(field.with_metadata(metadata?))
-}
-
-/// The bytes of a text in base64 (RFC 4648).
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let text = text.trim_end_matches('=');
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    let (mut bits, mut count) = (0_u32, 0);
-    for digit in text.bytes() {
-        let value = match digit {
-            b'A'..=b'Z' => digit - b'A',
-            b'a'..=b'z' => digit - b'a' + 26,
-            b'0'..=b'9' => digit - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-        }
-    }
-    Some(bytes)
 }

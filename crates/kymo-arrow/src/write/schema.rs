@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
+use kymo_text::base64;
 use parquet::basic::{LogicalType, Repetition, TimeUnit as Unit, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -148,22 +149,5 @@ pub(super) fn arrow_schema(schema: &Schema) -> KeyValue {
     let message = message.ipc_message;
     let length = (message.len() as u32).to_le_bytes();
     let whole = [&[0xff; 4], &length, &message[..]].concat();
-    KeyValue::new("ARROW:schema".to_owned(), base64(&whole))
-}
-
-/// Bytes in base 64.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for three in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for digit in 0..4 {
-            match digit <= three.len() {
-                true => text.push(char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize])),
-                false => text.push('='),
-            }
-        }
-    }
-    text
+    KeyValue::new("ARROW:schema".to_owned(), base64::encode(&whole))
 }

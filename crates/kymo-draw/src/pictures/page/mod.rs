@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 
 use kymo_text::json::{Value, Writer, escape};
-use kymo_text::{Line, is_invisible, markup};
+use kymo_text::{Line, base64, is_invisible, markup};
 use sha2::{Digest, Sha256};
 
 use crate::Colour;
@@ -121,23 +121,6 @@ pub struct PageOptions {
     pub is_dark: Option<bool>,
 }
 
-/// Bytes in base 64, as policies write hashes.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for three in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for digit in 0..4 {
-            match digit <= three.len() {
-                true => text.push(char::from(DIGITS[(bits >> (18 - 6 * digit) & 63) as usize])),
-                false => text.push('='),
-            }
-        }
-    }
-    text
-}
-
 impl<'o> Page<'o> {
     /// Writes what comes before the charts.
     ///
@@ -145,7 +128,7 @@ impl<'o> Page<'o> {
     ///
     /// It cannot be written.
     pub fn begin(out: &'o mut dyn Write, options: &PageOptions) -> io::Result<Self> {
-        let hash = base64(&Sha256::digest(SCRIPT));
+        let hash = base64::encode(&Sha256::digest(SCRIPT));
         let title = markup(&options.title);
         let theme = match options.is_dark {
             Some(true) => " data-theme=\"dark\"",
@@ -456,7 +439,7 @@ mod tests {
     #[test]
     fn the_policy_names_the_script() {
         let page = page(&Chart::default());
-        let hash = base64(&Sha256::digest(SCRIPT));
+        let hash = base64::encode(&Sha256::digest(SCRIPT));
         assert!(page.contains(&format!("script-src 'sha256-{hash}'")));
         assert!(page.contains(&format!("<script>{SCRIPT}</script>")));
         assert!(!SCRIPT.contains("</") && !STYLE.contains("</"));
@@ -497,20 +480,6 @@ mod tests {
             "{some}"
         );
         assert!(curve(Vec::new()).contains("\"y\":[]"));
-    }
-
-    #[test]
-    fn base64_is_filled_up() {
-        let cases = [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-        ];
-        for (bytes, text) in cases {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
     }
 
     #[test]
