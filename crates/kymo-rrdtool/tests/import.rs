@@ -177,7 +177,7 @@ fn journals_of_rrdcached_update_databases() {
     let (done, warnings) = place.run("import --from rrdcached @j @db");
     assert_eq!(
         done,
-        Err("'@j': 1 databases could not be updated".to_owned())
+        Err("'@j': 1 database could not be updated".to_owned())
     );
     assert!(
         warnings.contains("'/etc/c.rrd': it is not below '@db'"),
