@@ -7,6 +7,7 @@
 //! [`cluster`] has other processes read.
 
 mod args;
+mod bounded;
 mod cluster;
 mod errors;
 mod facts;

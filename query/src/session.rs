@@ -30,7 +30,7 @@ use crate::scan::{Events, ScanSettings};
 use crate::source::{EventTable, Source};
 use crate::spill::Spills;
 use crate::streamed::Made;
-use crate::{files, functions, intervals, macros, views};
+use crate::{bounded, files, functions, intervals, macros, views};
 
 /// The table with the events of all classes.
 const EVENTS: &str = "events";
@@ -182,6 +182,7 @@ impl Session {
         }
         let context = SessionContext::new_with_state(state.build());
         functions::register(&context);
+        bounded::bound(&context);
         intervals::register(&context);
         macros::register(&context);
         let session = Self {

@@ -266,6 +266,38 @@ fn memory_is_limited_and_sorting_spills() {
     assert!(small.stdout == large.stdout);
 }
 
+/// They make their result before its memory is counted.
+#[test]
+fn functions_with_results_of_any_size_are_bounded() {
+    for call in [
+        "length(repeat('xy', 2000000000))",
+        "length(lpad('x', 2000000000))",
+        "length(rpad('x', CAST(number AS INT) + 2000000000))",
+        "cardinality(array_repeat(1, 2000000000))",
+        "length(repeat(name, 1000000))",
+    ] {
+        let sql = format!(
+            "SELECT {call} FROM (SELECT event AS name, row_number() OVER () AS number FROM events)"
+        );
+        let run = run(&[&sql, TRACE]);
+        assert_ne!(run.code, 0, "{call}: {}", run.stdout);
+        assert!(
+            run.stderr.contains("at once: the most is"),
+            "{call}: {}",
+            run.stderr
+        );
+    }
+    let sql =
+        "SELECT repeat('ab', 3), lpad('7', 3, '0'), rpad('x', 2), cardinality(array_repeat(1, 5))";
+    let run = run(&[sql, TRACE, "--format", "csv"]);
+    assert_eq!(
+        run.stdout.lines().last(),
+        Some("ababab,007,x ,5"),
+        "{}",
+        run.stderr
+    );
+}
+
 #[test]
 fn directories_of_parquet_files_are_inputs() {
     let place = tempfile::tempdir().unwrap();
