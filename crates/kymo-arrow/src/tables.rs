@@ -159,6 +159,16 @@ pub(crate) fn texts(keys: Vec<Option<u32>>, names: &[String]) -> Result<ArrayRef
     )?))
 }
 
+/// One text for all rows.
+fn same_text(text: &str, rows: usize) -> Result<ArrayRef, Error> {
+    let keys = UInt32Array::from(vec![0; rows]);
+    let texts = StringArray::from_iter_values([text]);
+    Ok(Arc::new(DictionaryArray::<UInt32Type>::try_new(
+        keys,
+        Arc::new(texts),
+    )?))
+}
+
 /// Hands all tables of what a query wants to `take`, in batches; rows of each table come in order of time. What is not
 /// an event is among the notices of the batches that `look` gets before they are taken.
 ///
@@ -340,7 +350,7 @@ impl<'t, 'f> Maker<'t, 'f> {
             Arc::new(UInt64Array::from(packets)),
             Arc::new(UInt64Array::from(numbers)),
             texts(keys, names)?,
-            texts(vec![Some(0); rows], &self.paths[recording..=recording])?,
+            same_text(&self.paths[recording], rows)?,
         ];
         // Behind those of its fields are columns from which tracks are found.
         values.truncate(table.schema.fields().len() - first.len());
@@ -438,7 +448,7 @@ pub fn packets(
                 let columns: Vec<ArrayRef> = vec![
                     times(chunks.iter().map(|chunk| chunk.begin_time), time),
                     times(chunks.iter().map(|chunk| chunk.end_time), time),
-                    texts(vec![Some(0); chunks.len()], &paths[number..=number])?,
+                    same_text(&paths[number], chunks.len())?,
                     Arc::new(UInt32Array::from(vec![stream as u32; chunks.len()])),
                     column(&|chunk| Some(chunk.number as u64)),
                     column(&|chunk| Some(chunk.bytes)),

@@ -366,12 +366,11 @@ impl Column {
             let validity = self
                 .validity
                 .get_or_insert_with(|| Bitmap::repeat(true, len));
-            for (run, from) in runs_of(sources, rows) {
-                match &from.validity {
-                    Some(theirs) => validity.append(theirs, run.range()),
-                    None => (0..run.rows).for_each(|_| validity.push(true)),
-                }
-            }
+            let is_valid = |from: &Self, row| {
+                let theirs = from.validity.as_ref();
+                theirs.is_none_or(|theirs| theirs.get(row))
+            };
+            for_each_value(sources, rows, is_valid, |bit| validity.push(bit));
         }
         macro_rules! each {
             ($pattern:pat => $values:expr) => {
@@ -400,6 +399,13 @@ impl Column {
                     }
                     ColumnData::Text(to) | ColumnData::Binary(to) => {
                         let from = each!(ColumnData::Text(from) | ColumnData::Binary(from) => from);
+                        if let Rows::Merged(..) = rows {
+                            for_each_value(&from, rows, Strings::get, |text| {
+                                to.bytes.extend_from_slice(text);
+                                to.end();
+                            });
+                            return;
+                        }
                         for (run, from) in runs_of(&from, rows) {
                             let bytes = append_offsets(&mut to.offsets, &from.offsets, *run);
                             to.bytes.extend_from_slice(&from.bytes[bytes]);
@@ -407,13 +413,21 @@ impl Column {
                     }
                     ColumnData::List { offsets: to, items: to_items } => {
                         let from = each!(ColumnData::List { offsets, .. } => &offsets[..]);
+                        let from_items = each!(ColumnData::List { items, .. } => &**items);
+                        if let Rows::Merged(merged, _) = rows
+                            && let Some((parts, order)) = merge_lists(to, &from, *merged)
+                        {
+                            let (parts, order) = (&parts[..], &order[..]);
+                            let items = MergedRows { parts, order };
+                            let items = Rows::Merged(items, OnceCell::new());
+                            return to_items.append_rows(&from_items, &items);
+                        }
                         let runs = runs_of(&from, rows).map(|(run, offsets)| {
                             let range = append_offsets(to, offsets, *run);
                             SourceRun { first: range.start, rows: range.len(), ..*run }
                         });
                         let runs: Vec<_> = runs.collect();
-                        let from = each!(ColumnData::List { items, .. } => &**items);
-                        to_items.append_rows(&from, &Rows::Runs(&runs));
+                        to_items.append_rows(&from_items, &Rows::Runs(&runs));
                     }
                     ColumnData::Struct { len, members: to } => {
                         *len += rows.len();
@@ -423,9 +437,7 @@ impl Column {
                     }
                     ColumnData::Bool(to) => {
                         let from = each!(ColumnData::Bool(bits) => bits);
-                        for (run, from) in runs_of(&from, rows) {
-                            to.append(from, run.range());
-                        }
+                        for_each_value(&from, rows, Bitmap::get, |bit| to.push(bit));
                     }
                     ColumnData::FixedBinary { size, bytes: to } => {
                         let from = each!(ColumnData::FixedBinary { bytes, .. } => &bytes[..]);
@@ -447,6 +459,68 @@ fn runs_of<'r, T: Copy>(
 ) -> impl Iterator<Item = (&'r SourceRun, T)> {
     let each = rows.runs().iter();
     each.filter_map(|run| Some((run, sources[run.source]?)))
+}
+
+/// Calls `push` with the value of each row, in their order.
+fn for_each_value<T: Copy, V: Copy>(
+    sources: &[Option<T>],
+    rows: &Rows<'_>,
+    value: impl Fn(T, usize) -> V,
+    mut push: impl FnMut(V),
+) {
+    let Rows::Merged(merged, _) = rows else {
+        return runs_of(sources, rows)
+            .for_each(|(run, from)| run.range().for_each(|row| push(value(from, row))));
+    };
+    let mut values = Vec::with_capacity(merged.order.len());
+    for part in merged.parts {
+        if let Some(from) = sources[part.source] {
+            values.extend(part.range().map(|row| value(from, row)));
+        }
+    }
+    let each = merged.order.iter();
+    each.for_each(|&position| push(values[usize::from(position)]));
+}
+
+/// Appends where merged lists end, and returns the parts of their items and the order of these; nothing, if they are
+/// more than may be merged at once.
+fn merge_lists(
+    to: &mut Vec<i32>,
+    sources: &[Option<&[i32]>],
+    merged: MergedRows<'_>,
+) -> Option<(Vec<SourceRun>, Vec<u16>)> {
+    let mut parts = Vec::with_capacity(merged.parts.len());
+    // Where the items of each list are among those of all parts.
+    let mut lists = Vec::with_capacity(merged.order.len());
+    let mut items = 0;
+    for part in merged.parts {
+        let Some(offsets) = sources[part.source] else {
+            continue;
+        };
+        let offsets = &offsets[part.first..=part.range().end];
+        let (first, rows) = (offsets[0], (offsets[part.rows] - offsets[0]) as usize);
+        if items + rows > MergedRows::MOST {
+            return None;
+        }
+        let place = |offset: i32| (items as i32 + (offset - first)) as u16;
+        let ends = offsets[1..].iter().zip(offsets);
+        lists.extend(ends.map(|(&end, &begin)| place(begin)..place(end)));
+        parts.push(SourceRun {
+            source: part.source,
+            first: first as usize,
+            rows,
+        });
+        items += rows;
+    }
+    let mut order = Vec::with_capacity(items);
+    let mut end = to.last().copied().unwrap_or(0);
+    for &position in merged.order {
+        let list = lists[usize::from(position)].clone();
+        end += i32::from(list.end - list.start);
+        to.push(end);
+        order.extend(list);
+    }
+    Some((parts, order))
 }
 
 /// Maximum number of values of a part that is copied as a block of fixed size, without a call; any excess is

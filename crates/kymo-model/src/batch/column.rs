@@ -134,7 +134,7 @@ impl Strings {
     }
 
     #[inline]
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.offsets.push(self.bytes.len() as i32);
     }
 }

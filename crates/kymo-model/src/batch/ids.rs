@@ -116,21 +116,30 @@ impl Ids {
 
     /// Rows that are one after the other in a chunk, and what identifies the first of them; there are `len` rows.
     pub(super) fn runs(&self, len: usize) -> impl Iterator<Item = (Range<usize>, RowId)> {
-        let ends = self.segments.iter().skip(1).map(|segment| segment.first);
-        let segments = self.segments.iter().zip(ends.chain([len]));
-        segments.flat_map(|(segment, end)| {
-            let mut next = segment.first;
-            std::iter::from_fn(move || {
-                let row = next;
-                let (id, rows) = match &segment.rows {
-                    _ if row == end => return None,
-                    SegmentRows::Run(id) => (*id, end - row),
-                    SegmentRows::Merged(merged) => merged.run(row - segment.first),
+        self.segments
+            .iter()
+            .enumerate()
+            .flat_map(move |(at, segment)| {
+                let next = self.segments.get(at + 1);
+                let end = next.map_or(len, |next| next.first);
+                let (run, merged) = match &segment.rows {
+                    SegmentRows::Run(id) => (Some((segment.first..end, *id)), None),
+                    SegmentRows::Merged(merged) => (None, Some(merged)),
                 };
-                next = row + rows;
-                Some((row..next, id))
+                let runs = merged.into_iter().flat_map(move |merged| {
+                    let mut next = segment.first;
+                    std::iter::from_fn(move || {
+                        let row = next;
+                        if row == end {
+                            return None;
+                        }
+                        let (id, rows) = merged.run(row - segment.first);
+                        next = row + rows;
+                        Some((row..next, id))
+                    })
+                });
+                run.into_iter().chain(runs)
             })
-        })
     }
 
     /// The bytes that it holds.

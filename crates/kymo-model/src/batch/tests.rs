@@ -694,3 +694,46 @@ fn runs_of_sources_are_the_rows_one_by_one() {
         assert_eq!(next, merged.len());
     }
 }
+
+#[test]
+fn merged_lists_may_have_more_items_than_rows_that_are_merged() {
+    let item = ColumnType {
+        name: "item".into(),
+        data_type: DataType::Uint16,
+    };
+    let schema: Arc<[ColumnType]> = Arc::new([ColumnType {
+        name: "a".into(),
+        data_type: DataType::List(Arc::new(item)),
+    }]);
+    for length in [MergedRows::MOST as u64 / 4, MergedRows::MOST as u64 / 4 + 1] {
+        let lists = [0, 1].map(|source| {
+            let mut lists = Column::new(&schema[0].data_type);
+            for row in 0..2 {
+                if let ColumnData::List { items, .. } = &mut lists.data {
+                    (0..length)
+                        .for_each(|item| items.push_uint(10_000 * source + 5_000 * row + item));
+                }
+                lists.end_compound();
+            }
+            [lists]
+        });
+        let parts = [0, 1].map(|source| SourceRun {
+            source,
+            first: 0,
+            rows: 2,
+        });
+        let order = [2, 0, 1, 3];
+        let mut batch = Batch::new(Arc::clone(&schema));
+        let sources = lists.each_ref().map(|columns| &columns[..]);
+        let merged = MergedRows {
+            parts: &parts,
+            order: &order,
+        };
+        batch.append_merged_columns(&sources, merged);
+        let merged = &batch.columns()[0];
+        assert_eq!(merged.len(), 4);
+        for (row, (source, from)) in [(1, 0), (0, 0), (0, 1), (1, 1)].into_iter().enumerate() {
+            assert_eq!(deep_value(merged, row), deep_value(&lists[source][0], from));
+        }
+    }
+}
