@@ -334,6 +334,8 @@ impl ColumnReader {
             self.at += end as u64;
             match head.kind {
                 DICTIONARY => self.open_dictionary(&head, &body, budget)?,
+                // It has nothing, whatever it would become.
+                DATA | DATA_V2 if head.values == 0 => {}
                 DATA | DATA_V2 => {
                     self.left = self.left.checked_sub(head.values).ok_or_else(|| {
                         format!(
@@ -615,21 +617,21 @@ mod tests {
     }
 
     #[test]
-    fn pages_without_values_take_of_what_a_file_may_become() {
-        let pages = [page(DATA, 0, 0, &[0; 30]), page(DATA, 0, 0, &[0; 30])].concat();
+    fn pages_take_of_what_a_file_may_become() {
+        let text = page(DATA, 1, 0, &[&[26, 0, 0, 0][..], &[b'a'; 26]].concat());
+        // One without values is passed over.
+        let none = page(DATA, 0, 0, &[0; 30]);
+        let pages = [text.clone(), none, text].concat();
         let leaf = leaf(0, 0);
-        let mut chunk = chunk(&leaf, 1, &pages);
+        let mut chunk = chunk(&leaf, 2, &pages);
         let pages = Bytes::from(pages);
-        for (unpacked, expected) in [
-            (60, "values of the column are missing"),
-            (59, "too many times"),
-        ] {
+        let [enough, few] = [60, 59].map(|unpacked| {
             let mut column = ColumnReader::new(&pages, &leaf, &chunk).unwrap();
-            let found = column
-                .read(1, &mut Budget::new(1 << 30, unpacked))
-                .unwrap_err();
-            assert!(found.contains(expected), "{found}");
-        }
+            column.read(2, &mut Budget::new(1 << 30, unpacked))
+        });
+        assert_eq!(enough.map(|read| read.count), Ok(2));
+        let problem = few.unwrap_err();
+        assert!(problem.contains("too many times"), "{problem}");
         chunk.is_encrypted = true;
         let found = ColumnReader::new(&pages, &leaf, &chunk).unwrap_err();
         assert_eq!(found, "column `a.b` is encrypted, which kymo does not read");
