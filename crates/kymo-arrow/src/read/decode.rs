@@ -250,7 +250,7 @@ impl PageValues {
                     self.at += rest.len();
                     before.truncate(prefix);
                     before.extend_from_slice(rest);
-                    budget.take(before.len() as u64)?;
+                    budget.unpack(before.len() as u64)?;
                     views.push(View {
                         buffer: 0,
                         begin: content.len() as u32,

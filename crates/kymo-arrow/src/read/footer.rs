@@ -10,6 +10,8 @@ use super::thrift::{Reader, kind};
 const MOST_LEVELS: usize = 128;
 /// How a file begins and ends.
 pub(super) const MAGIC: &[u8] = b"PAR1";
+/// The same of a file of which the footer is encrypted.
+pub(super) const ENCRYPTED: &[u8] = b"PARE";
 
 /// What the footer of a file says.
 #[derive(Debug)]
@@ -109,6 +111,7 @@ pub(super) struct ColumnChunk {
     /// Where its first page begins.
     pub(super) begin: u64,
     pub(super) statistics: Statistics,
+    pub(super) is_encrypted: bool,
 }
 
 /// What a file says of the values of a column in a row group.
@@ -123,6 +126,9 @@ pub(super) struct Statistics {
 impl Footer {
     /// Reads the footer of a file.
     pub(super) fn read(file: &[u8]) -> Result<Self, Problem> {
+        if file.ends_with(ENCRYPTED) {
+            return Err("it is encrypted, which kymo does not read".to_owned());
+        }
         let content = || {
             let (rest, end) = file.split_last_chunk::<8>()?;
             let (length, magic) = end.split_first_chunk::<4>()?;
@@ -340,15 +346,19 @@ fn row_group(reader: &mut Reader<'_>) -> Option<RowGroup> {
 }
 
 fn column_chunk(reader: &mut Reader<'_>) -> Option<ColumnChunk> {
-    let mut chunk = None;
+    let (mut chunk, mut is_encrypted) = (None, false);
     reader.structure(|reader, field, kind| {
+        is_encrypted |= field == 8;
         match (field, kind) {
             (3, kind::STRUCT) => chunk = Some(column_metadata(reader)?),
             _ => reader.skip(kind, 0)?,
         }
         Some(())
     })?;
-    chunk
+    Some(ColumnChunk {
+        is_encrypted,
+        ..chunk?
+    })
 }
 
 /// `ColumnMetaData`.
@@ -375,6 +385,7 @@ fn column_metadata(reader: &mut Reader<'_>) -> Option<ColumnChunk> {
         size: number(7)?,
         begin: dictionary.map_or(data, |begin| begin.min(data)),
         statistics,
+        is_encrypted: false,
     })
 }
 

@@ -18,6 +18,9 @@ const BATCH_VALUES: u64 = 1 << 20;
 const BATCH_BYTES: u64 = 256 << 20;
 /// Pages and values of all columns that are in memory together take so many bytes at most.
 const MOST_BYTES: u64 = 1 << 30;
+/// All pages of a file become so many bytes at most, and so many times its size. Nothing that has been recorded comes
+/// near to it.
+const MOST_UNPACKED: (u64, u64) = (1 << 30, 1 << 10);
 
 /// Some rows: a column for each field of the schema.
 #[derive(Debug, Default)]
@@ -59,16 +62,16 @@ impl Group {
         })
     }
 
-    fn next(&mut self, schema: &FileSchema) -> Result<Batch, Problem> {
+    fn next(&mut self, schema: &FileSchema, budget: &mut Budget) -> Result<Batch, Problem> {
         let rows = self.left.min(self.batch) as usize;
         self.left -= rows as u64;
-        let mut budget = Budget::new(MOST_BYTES);
+        budget.begin();
         for column in &self.columns {
             budget.take(column.held())?;
         }
         let mut leaves = Vec::with_capacity(self.columns.len());
         for column in &mut self.columns {
-            leaves.push(Some(column.read(rows, &mut budget)?));
+            leaves.push(Some(column.read(rows, budget)?));
             if self.left == 0 {
                 column.end(self.rows)?;
             }
@@ -91,6 +94,7 @@ pub(super) struct Batches {
     /// Groups that are still to come, the next one last.
     groups: Vec<usize>,
     group: Option<Group>,
+    budget: Budget,
 }
 
 impl Batches {
@@ -103,7 +107,12 @@ impl Batches {
     ) -> Self {
         let mut groups: Vec<usize> = groups.collect();
         groups.reverse();
+        let (least, times) = MOST_UNPACKED;
+        let unpacked = (file.len() as u64)
+            .saturating_mul(times)
+            .saturating_add(least);
         Self {
+            budget: Budget::new(MOST_BYTES, unpacked),
             file,
             footer,
             schema,
@@ -115,7 +124,7 @@ impl Batches {
     fn step(&mut self) -> Result<Option<Batch>, Problem> {
         loop {
             if let Some(group) = self.group.as_mut().filter(|group| group.left > 0) {
-                return group.next(&self.schema).map(Some);
+                return group.next(&self.schema, &mut self.budget).map(Some);
             }
             let Some(number) = self.groups.pop() else {
                 return Ok(None);

@@ -38,7 +38,7 @@ use kymo_ctf::write::EventId;
 use kymo_io::{Access, Bytes, EntryKind, Tree};
 
 use self::column::Column;
-use self::footer::MAGIC;
+use self::footer::{ENCRYPTED, MAGIC};
 use self::groups::Batch;
 use self::order::{Heads, Position};
 use self::rows::{Columns, Own, Rows, TableFile, Ticks, bytes_of};
@@ -51,7 +51,10 @@ const RECORDINGS: &str = "recordings";
 /// Parquet files, and directories of tables: for [`Options::formats`].
 pub static FORMAT: FileFormat = FileFormat {
     endings: &["parquet"],
-    probe: |bytes, _| bytes.starts_with(MAGIC).then_some(100),
+    probe: |bytes, _| {
+        let is_parquet = bytes.starts_with(MAGIC) || bytes.starts_with(ENCRYPTED);
+        is_parquet.then_some(100)
+    },
     open: open_file,
     open_file: None,
     open_directory: Some(open_directory),

@@ -26,11 +26,29 @@ const VALUE_BYTES: u64 = 32;
 pub(super) struct Budget {
     left: u64,
     whole: u64,
+    /// What the pages of the file may still become, one after the other.
+    unpacked: u64,
 }
 
 impl Budget {
-    pub(super) fn new(whole: u64) -> Self {
-        Self { left: whole, whole }
+    pub(super) fn new(whole: u64, unpacked: u64) -> Self {
+        Self {
+            left: whole,
+            whole,
+            unpacked,
+        }
+    }
+
+    /// Begins with other rows of the file.
+    pub(super) fn begin(&mut self) {
+        self.left = self.whole;
+    }
+
+    /// Takes what a page, or what is written out of it, becomes.
+    pub(super) fn unpack(&mut self, bytes: u64) -> Result<(), Problem> {
+        let left = self.unpacked.checked_sub(bytes);
+        self.unpacked = left.ok_or("the pages of the file become too many times its size")?;
+        self.take(bytes)
     }
 
     pub(super) fn take(&mut self, bytes: u64) -> Result<(), Problem> {
@@ -150,6 +168,11 @@ impl ColumnReader {
             Some(begin..begin.checked_add(size)?)
         });
         let path = &leaf.path;
+        if chunk.is_encrypted {
+            return Err(format!(
+                "column `{path}` is encrypted, which kymo does not read"
+            ));
+        }
         let range = range
             .filter(|range| range.end <= file.len())
             .ok_or_else(|| {
@@ -311,6 +334,8 @@ impl ColumnReader {
             self.at += end as u64;
             match head.kind {
                 DICTIONARY => self.open_dictionary(&head, &body, budget)?,
+                // It has nothing, whatever it would become.
+                DATA | DATA_V2 if head.values == 0 => {}
                 DATA | DATA_V2 => {
                     self.left = self.left.checked_sub(head.values).ok_or_else(|| {
                         format!(
@@ -324,7 +349,7 @@ impl ColumnReader {
                     if let Some(page) = self.page.take().filter(|_| is_copied) {
                         budget.give_back(page.size);
                     }
-                    budget.take(head.size as u64)?;
+                    budget.unpack(head.size as u64)?;
                     self.page = Some(self.values(&head, &body)?);
                 }
                 // Nothing in these is for readers.
@@ -362,7 +387,7 @@ impl ColumnReader {
         }
         // Values take more room than their bytes.
         self.dictionary_size = head.size as u64 + head.values * 16;
-        budget.take(self.dictionary_size)?;
+        budget.unpack(self.dictionary_size)?;
         let content = decompress(body, self.codec, head.size)?;
         let plain = PageValues::new(&self.leaf, content, decode::PLAIN, head.values, None);
         let mut values = Values::none(&self.leaf);
@@ -479,14 +504,8 @@ mod tests {
         page
     }
 
-    fn read(
-        leaf: &Arc<Leaf>,
-        pages: &[Vec<u8>],
-        values: u64,
-        rows: usize,
-    ) -> Result<Read, Problem> {
-        let pages = Bytes::from(pages.concat());
-        let chunk = ColumnChunk {
+    fn chunk(leaf: &Leaf, values: u64, pages: &[u8]) -> ColumnChunk {
+        ColumnChunk {
             physical: leaf.physical,
             codec: 0,
             values,
@@ -494,9 +513,20 @@ mod tests {
             full_size: pages.len() as u64,
             begin: 0,
             statistics: Default::default(),
-        };
+            is_encrypted: false,
+        }
+    }
+
+    fn read(
+        leaf: &Arc<Leaf>,
+        pages: &[Vec<u8>],
+        values: u64,
+        rows: usize,
+    ) -> Result<Read, Problem> {
+        let pages = Bytes::from(pages.concat());
+        let chunk = chunk(leaf, values, &pages);
         let mut column = ColumnReader::new(&pages, leaf, &chunk)?;
-        let read = column.read(rows, &mut Budget::new(1 << 30))?;
+        let read = column.read(rows, &mut Budget::new(1 << 30, u64::MAX))?;
         column.end(rows as u64)?;
         Ok(read)
     }
@@ -584,6 +614,27 @@ mod tests {
         ] {
             assert_eq!(problem(&flat, &pages, values, rows), expected);
         }
+    }
+
+    #[test]
+    fn pages_take_of_what_a_file_may_become() {
+        let text = page(DATA, 1, 0, &[&[26, 0, 0, 0][..], &[b'a'; 26]].concat());
+        // One without values is passed over.
+        let none = page(DATA, 0, 0, &[0; 30]);
+        let pages = [text.clone(), none, text].concat();
+        let leaf = leaf(0, 0);
+        let mut chunk = chunk(&leaf, 2, &pages);
+        let pages = Bytes::from(pages);
+        let [enough, few] = [60, 59].map(|unpacked| {
+            let mut column = ColumnReader::new(&pages, &leaf, &chunk).unwrap();
+            column.read(2, &mut Budget::new(1 << 30, unpacked))
+        });
+        assert_eq!(enough.map(|read| read.count), Ok(2));
+        let problem = few.unwrap_err();
+        assert!(problem.contains("too many times"), "{problem}");
+        chunk.is_encrypted = true;
+        let found = ColumnReader::new(&pages, &leaf, &chunk).unwrap_err();
+        assert_eq!(found, "column `a.b` is encrypted, which kymo does not read");
     }
 
     #[test]

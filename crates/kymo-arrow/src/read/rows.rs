@@ -20,6 +20,11 @@ use crate::kinds::{Form, SCOPE};
 /// The scopes of an event in the order in which they are recorded.
 const SCOPES: [Scope; 3] = [Scope::CommonContext, Scope::SpecificContext, Scope::Payload];
 
+/// So many rows are read of any file, and so many more for each of its bytes: runs make a few bytes any number of rows.
+const MOST_ROWS: (u64, u64) = (1 << 24, 1 << 6);
+/// The same of values and nulls of all columns.
+const MOST_VALUES: (u64, u64) = (1 << 28, 1 << 8);
+
 /// The bytes of a file, as Parquet's reader takes them: they are mapped, and not copied.
 pub(super) fn bytes_of(file: kymo_io::Bytes) -> bytes::Bytes {
     struct Owner(kymo_io::Bytes);
@@ -44,11 +49,26 @@ impl TableFile {
     pub(super) fn new(bytes: bytes::Bytes, plain: bool) -> Result<Self, Problem> {
         let footer = Footer::read(&bytes)?;
         let schema = FileSchema::new(&footer, plain)?;
-        Ok(Self {
+        let file = Self {
             bytes,
             footer: Arc::new(footer),
             schema: Arc::new(schema),
-        })
+        };
+        let chunks = file.footer.groups.iter().flat_map(|group| &group.columns);
+        let values = chunks.fold(0, |sum: u64, chunk| sum.saturating_add(chunk.values));
+        for (count, what, (least, times)) in [
+            (file.rows(), "rows", MOST_ROWS),
+            (values, "values", MOST_VALUES),
+        ] {
+            let size = file.bytes.len() as u64;
+            let most = size.saturating_mul(times).saturating_add(least);
+            if count > most {
+                return Err(format!(
+                    "it has {count} {what} in {size} bytes; kymo reads up to {most} from a file of that size"
+                ));
+            }
+        }
+        Ok(file)
     }
 
     pub(super) fn schema(&self) -> &Schema {

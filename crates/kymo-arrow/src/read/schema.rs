@@ -13,6 +13,9 @@ use kymo_text::base64;
 use super::Problem;
 use super::footer::{Element, Footer, Logical, Physical, Repetition, Unit};
 
+/// Columns are named in problems with those around them as long as all names have no more bytes than this: each leaf
+/// has such a path, and any number of them may be in a group of a long name.
+const LONGEST_PATH: usize = 200;
 /// The key of Arrow's schema in a footer.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
@@ -134,6 +137,21 @@ struct Maker {
 }
 
 impl Maker {
+    /// The name of a column, behind those of the groups that it is in.
+    fn path(&self) -> String {
+        let (mut names, mut bytes) = (Vec::new(), 0);
+        for name in self.path.iter().rev() {
+            bytes += name.len() + 1;
+            if bytes > LONGEST_PATH && !names.is_empty() {
+                names.push("…");
+                break;
+            }
+            names.push(name);
+        }
+        names.reverse();
+        names.join(".")
+    }
+
     /// What an element of the schema is; `None` if there is nothing in it.
     fn column(
         &mut self,
@@ -177,7 +195,7 @@ impl Maker {
         let leaf = self.leaves.len();
         let made = match (element.physical, element.logical) {
             (Some(physical), _) => {
-                let path = self.path.join(".");
+                let path = self.path();
                 let (data_type, content) = data_type(element, physical, &path)?;
                 let width = match physical {
                     Physical::Bool | Physical::Bytes => 0,
@@ -242,7 +260,7 @@ impl Maker {
             }
             _ => Err(format!(
                 "column `{}` is a list or map, and has no repeated group alone",
-                self.path.join(".")
+                self.path()
             )),
         }
     }
@@ -296,7 +314,7 @@ impl Maker {
         {
             return Err(format!(
                 "column `{}` is a map, and its keys or values are repeated",
-                self.path.join(".")
+                self.path()
             ));
         }
         let of_entry = place.element();
@@ -468,4 +486,36 @@ fn with_metadata(field: &Field, described: IpcField<'_>) -> Option<Field> {
         .collect();
     let field = field.clone().with_data_type(data_type);
     Some(field.with_metadata(metadata?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_no_longer_than_needed() {
+        let leaf = |name: &str| Element {
+            name: name.to_owned(),
+            physical: Some(Physical::Int32),
+            ..Element::default()
+        };
+        let group = |name: String, children| Element {
+            name,
+            children,
+            ..Element::default()
+        };
+        let long = "n".repeat(1000);
+        let children = vec![
+            group("a".to_owned(), vec![leaf("b"), leaf(&long)]),
+            group(long.clone(), vec![leaf("b")]),
+        ];
+        let footer = Footer {
+            root: group(String::new(), children),
+            groups: Vec::new(),
+            metadata: Vec::new(),
+        };
+        let schema = FileSchema::new(&footer, true).unwrap();
+        let paths: Vec<&str> = schema.leaves.iter().map(|leaf| &*leaf.path).collect();
+        assert_eq!(paths, ["a.b", &format!("….{long}"), "….b"]);
+    }
 }

@@ -525,3 +525,24 @@ fn types_are_those_of_the_parquet_crate() {
         }
     }
 }
+
+#[test]
+fn a_few_bytes_are_not_any_number_of_rows() {
+    // A page in which a run says that 2^31 - 1 values are null.
+    let file = b"PAR1\x15\x00\x15\x14\x15\x14,\x15\xfe\xff\xff\xff\x0f\x15\x00\x15\x06\x15\x06\x00\x00\x06\
+            \x00\x00\x00\xfe\xff\xff\xff\x0f\x00\x15\x02\x19,H\x01r\x15\x02\x00\x15\x02%\x02\x18\x01x\
+            \x00\x16\xfe\xff\xff\xff\x0f\x19\x1c\x19\x1c&\x08\x1c\x15\x02\x19\x15\x00\x19\x18\x01x\x15\
+            \x00\x16\xfe\xff\xff\xff\x0f\x16>\x16>&\x08\x00\x00\x16\x02\x16\xfe\xff\xff\xff\x0f\x00\
+            \x00B\x00\x00\x00PAR1";
+    let problem = TableFile::new(bytes::Bytes::from_static(file), true).err();
+    let expected =
+        "it has 2147483647 rows in 109 bytes; kymo reads up to 16784192 from a file of that size";
+    assert_eq!(problem.as_deref(), Some(expected));
+}
+
+#[test]
+fn encrypted_files_are_named_so() {
+    let problem = TableFile::new(bytes::Bytes::from_static(b"PARE\0\0\0\0PARE"), true).err();
+    let expected = "it is encrypted, which kymo does not read";
+    assert_eq!(problem.as_deref(), Some(expected));
+}
