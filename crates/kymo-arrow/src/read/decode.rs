@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::Problem;
+use super::budget::Budget;
 use super::column::{Texts, Values, View};
 use super::footer::Physical;
 use super::numbers::{Differences, Runs};
-use super::pages::Budget;
 use super::schema::{Content, Leaf};
 
 /// `Encoding` of parquet.thrift.

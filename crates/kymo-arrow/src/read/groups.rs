@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Problem;
+use super::budget::Budget;
 use super::column::Column;
 use super::footer::{Footer, RowGroup};
-use super::pages::{Budget, ColumnReader};
+use super::pages::ColumnReader;
 use super::schema::FileSchema;
 
 /// Rows of a file that are in memory at a time: there may be many files.

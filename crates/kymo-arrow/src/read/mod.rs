@@ -7,11 +7,13 @@
 //! Files are read row group by row group and a thousand rows at a time; the temporary storage is bounded by
 //! [`SPOOL_LIMIT`](kymo_io::SPOOL_LIMIT).
 
+mod budget;
 mod codec;
 mod column;
 mod decode;
 mod footer;
 mod groups;
+mod head;
 mod numbers;
 mod order;
 mod pages;

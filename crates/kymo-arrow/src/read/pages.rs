@@ -8,122 +8,19 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Problem;
+use super::budget::Budget;
 use super::codec::decompress;
 use super::column::{Read, Values};
 use super::decode::{self, PageValues};
 use super::footer::{ColumnChunk, Physical};
+use super::head::{DATA, DATA_V2, DICTIONARY, Head, INDEX};
 use super::numbers::Runs;
 use super::schema::Leaf;
-use super::thrift::{Reader, kind};
 
 /// Repetition levels that are decoded at a time.
 const LEVELS: usize = 1 << 10;
 /// What a value in lists takes at most beside its bytes: levels, place, value, offset.
 const VALUE_BYTES: u64 = 32;
-
-/// What the rows that are read together may still take.
-#[derive(Debug)]
-pub(super) struct Budget {
-    left: u64,
-    whole: u64,
-    /// What the pages of the file may still become, one after the other.
-    unpacked: u64,
-}
-
-impl Budget {
-    pub(super) fn new(whole: u64, unpacked: u64) -> Self {
-        Self {
-            left: whole,
-            whole,
-            unpacked,
-        }
-    }
-
-    /// Begins with other rows of the file.
-    pub(super) fn begin(&mut self) {
-        self.left = self.whole;
-    }
-
-    /// Takes what a page, or what is written out of it, becomes.
-    pub(super) fn unpack(&mut self, bytes: u64) -> Result<(), Problem> {
-        let left = self.unpacked.checked_sub(bytes);
-        self.unpacked = left.ok_or("the pages of the file become too many times its size")?;
-        self.take(bytes)
-    }
-
-    pub(super) fn take(&mut self, bytes: u64) -> Result<(), Problem> {
-        self.left = self.left.checked_sub(bytes).ok_or_else(|| {
-            format!(
-                "the rows that are read together, and their pages, take more than {} bytes",
-                self.whole
-            )
-        })?;
-        Ok(())
-    }
-
-    fn give_back(&mut self, bytes: u64) {
-        self.left = self.left.saturating_add(bytes).min(self.whole);
-    }
-}
-
-/// What the head of a page says.
-#[derive(Clone, Copy, Debug, Default)]
-struct Head {
-    kind: u64,
-    size: usize,
-    compressed: usize,
-    values: u64,
-    encoding: u64,
-    definition_encoding: u64,
-    repetition_encoding: u64,
-    definition_bytes: usize,
-    repetition_bytes: usize,
-    is_plain: bool,
-}
-
-const DATA: u64 = 0;
-const INDEX: u64 = 1;
-const DICTIONARY: u64 = 2;
-const DATA_V2: u64 = 3;
-
-impl Head {
-    /// Reads the head at the beginning of bytes, and its size.
-    fn read(bytes: &[u8]) -> Option<(Self, usize)> {
-        let mut reader = Reader(bytes);
-        let mut head = Self::default();
-        reader.structure(|reader, field, kind| {
-            let size = |reader: &mut Reader<'_>| usize::try_from(reader.size(kind)?).ok();
-            match (field, kind) {
-                (1, _) => head.kind = reader.size(kind)?,
-                (2, _) => head.size = size(reader)?,
-                (3, _) => head.compressed = size(reader)?,
-                (5, kind::STRUCT) => head.members(reader, DATA)?,
-                (7, kind::STRUCT) => head.members(reader, DICTIONARY)?,
-                (8, kind::STRUCT) => head.members(reader, DATA_V2)?,
-                (_, kind) => reader.skip(kind, 0)?,
-            }
-            Some(())
-        })?;
-        Some((head, bytes.len() - reader.0.len()))
-    }
-
-    fn members(&mut self, reader: &mut Reader<'_>, page: u64) -> Option<()> {
-        reader.structure(|reader, field, kind| {
-            let size = |reader: &mut Reader<'_>| usize::try_from(reader.size(kind)?).ok();
-            match (page, field, kind) {
-                (_, 1, _) => self.values = reader.size(kind)?,
-                (DATA | DICTIONARY, 2, _) | (DATA_V2, 4, _) => self.encoding = reader.size(kind)?,
-                (DATA, 3, _) => self.definition_encoding = reader.size(kind)?,
-                (DATA, 4, _) => self.repetition_encoding = reader.size(kind)?,
-                (DATA_V2, 5, _) => self.definition_bytes = size(reader)?,
-                (DATA_V2, 6, _) => self.repetition_bytes = size(reader)?,
-                (DATA_V2, 7, kind::FALSE) => self.is_plain = true,
-                (_, _, kind) => reader.skip(kind, 0)?,
-            }
-            Some(())
-        })
-    }
-}
 
 /// A page of values that is being read.
 #[derive(Debug)]
