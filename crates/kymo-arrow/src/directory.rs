@@ -192,7 +192,7 @@ struct Appending {
     bytes: Vec<u8>,
 }
 
-/// Bytes are written to a file when there are so many of them, and at the end of a row group.
+/// Bytes are written to a file when there are this many of them, and at the end of a row group.
 const WRITTEN_AT_ONCE: usize = 1 << 20;
 
 impl io::Write for Appending {

@@ -341,7 +341,7 @@ impl Write for Spool {
 ///
 /// # Errors
 ///
-/// Those of writing; if there is no space left, what to do.
+/// Those of writing; of a full disk, with what to do.
 pub fn write_temporary(file: &File, bytes: &[u8]) -> io::Result<()> {
     let mut file = file;
     file.write_all(bytes).map_err(|error| match error.kind() {

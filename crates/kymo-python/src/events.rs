@@ -424,7 +424,7 @@ impl Message {
         }
     }
 
-    /// The value of a field, or `default` if there is no such field.
+    /// The value of a field, or `default` if the event does not have it.
     #[pyo3(signature = (name, default=None))]
     fn get<'p>(
         &self,

@@ -17,10 +17,10 @@ const LZ4: u64 = 5;
 const ZSTD: u64 = 6;
 const LZ4_RAW: u64 = 7;
 
-/// A page takes so many bytes at most.
+/// Maximum number of bytes of a page.
 pub(super) const MOST_PAGE_BYTES: usize = 256 << 20;
 
-/// The content of a page, which has so many bytes.
+/// The content of a page, which has `size` bytes.
 ///
 /// # Errors
 ///

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::Problem;
 use super::schema::{Content, Node, Shape};
 
-/// In [`Column::places`], that there is no value.
+/// A row without a value, in [`Column::places`].
 const NULL: u32 = u32::MAX;
 
 /// Values of a leaf, without nulls.
@@ -68,7 +68,7 @@ impl Values {
 /// The levels of a leaf, and its values.
 #[derive(Debug)]
 pub(super) struct Read {
-    /// So many values and nulls, those of lists that are empty among them.
+    /// Number of values and nulls, those of empty lists among them.
     pub(super) count: usize,
     /// One for each; empty if all of them are 0.
     pub(super) definitions: Vec<u32>,
@@ -182,7 +182,7 @@ impl Column {
         }
     }
 
-    /// Whether it has so many rows or elements.
+    /// Whether it has this number of rows or elements.
     pub(super) fn expect(&self, rows: usize) -> Result<(), Problem> {
         match self.len() == rows {
             true => Ok(()),

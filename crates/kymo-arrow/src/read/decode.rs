@@ -74,7 +74,7 @@ enum State {
         lengths: Differences,
         before: Vec<u8>,
     },
-    /// Of so many values first the first byte, then the second one.
+    /// The first bytes of this number of values, then the second ones.
     Split(usize),
 }
 
@@ -92,7 +92,7 @@ impl Values {
 }
 
 impl PageValues {
-    /// Those of a page with so many values and nulls.
+    /// Those of a page with this number of values and nulls.
     pub(super) fn new(
         leaf: &Leaf,
         bytes: Bytes,

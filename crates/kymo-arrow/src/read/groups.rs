@@ -17,10 +17,10 @@ const BATCH_ROWS: u64 = 1 << 10;
 const BATCH_VALUES: u64 = 1 << 20;
 /// Bytes of all columns of a batch, in the mean.
 const BATCH_BYTES: u64 = 256 << 20;
-/// Pages and values of all columns that are in memory together take so many bytes at most.
+/// Maximum number of bytes of pages and values of all columns that are in memory together.
 const MOST_BYTES: u64 = 1 << 30;
-/// All pages of a file become so many bytes at most, and so many times its size. Nothing that has been recorded comes
-/// near to it.
+/// Maximum number of bytes that the pages of a file become, and what each of its bytes adds to it. Nothing that has been
+/// recorded comes near to it.
 const MOST_UNPACKED: (u64, u64) = (1 << 30, 1 << 10);
 
 /// Some rows: a column for each field of the schema.

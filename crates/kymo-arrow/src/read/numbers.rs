@@ -63,7 +63,7 @@ pub(super) struct Runs {
     width: u32,
     limit: u64,
     run: Run,
-    /// So many are still to come of the run.
+    /// The number of values of the run that are still to come.
     left: u64,
 }
 
@@ -100,7 +100,7 @@ impl Runs {
         Self::new("level", bytes, width, u64::from(most) + 1)
     }
 
-    /// Places in a dictionary of so many values; the first byte is how many bits each has.
+    /// Places in a dictionary with a number of values; the first byte is how many bits each has.
     pub(super) fn places(bytes: &Bytes, values: usize) -> Result<Self, Problem> {
         let (width, rest) = match &**bytes {
             [] => (0, Bytes::new()),
@@ -109,7 +109,7 @@ impl Runs {
         Self::new("place in the dictionary", rest, width, values as u64)
     }
 
-    /// So many levels without runs, each with its highest bit first, at the beginning of bytes: it takes them from there.
+    /// A number of levels without runs, each with its highest bit first, at the beginning of bytes: it takes them from there.
     pub(super) fn packed_levels(bytes: &mut Bytes, most: u32, count: u64) -> Result<Self, Problem> {
         let width = u32::BITS - most.leading_zeros();
         let size = count.checked_mul(width.into()).map(|bits| bits.div_ceil(8));

@@ -271,10 +271,9 @@ impl ColumnReader {
             return Err("truth values have no dictionary".to_owned());
         }
         // Each value takes at least a byte, or the four of a length.
-        let smallest = self.leaf.width.max(1);
         let smallest = match self.leaf.physical {
             Physical::Bytes => 4,
-            _ => smallest as u64,
+            _ => self.leaf.width.max(1) as u64,
         };
         if head.values.saturating_mul(smallest) > head.size as u64 {
             return Err(format!(

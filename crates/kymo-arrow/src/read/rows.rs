@@ -20,7 +20,8 @@ use crate::kinds::{Form, SCOPE};
 /// The scopes of an event in the order in which they are recorded.
 const SCOPES: [Scope; 3] = [Scope::CommonContext, Scope::SpecificContext, Scope::Payload];
 
-/// So many rows are read of any file, and so many more for each of its bytes: runs make a few bytes any number of rows.
+/// Maximum number of rows of a file, and what each of its bytes adds to it: a run of a few bytes can claim any number of
+/// rows.
 const MOST_ROWS: (u64, u64) = (1 << 24, 1 << 6);
 /// The same of values and nulls of all columns.
 const MOST_VALUES: (u64, u64) = (1 << 28, 1 << 8);

@@ -111,7 +111,7 @@ impl Random {
         }
     }
 
-    /// Which of so many values are there.
+    /// Which of a number of values are there.
     fn nulls(&mut self, field: &Field, count: usize) -> Option<NullBuffer> {
         let is_there = match self.below(4) {
             _ if !field.is_nullable() => return None,

@@ -11,7 +11,7 @@ use arrow_array::{Array, FixedSizeBinaryArray};
 use arrow_schema::DataType;
 use bytes::Bytes;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
-use parquet::basic::{BoundaryOrder, Compression, Encoding, PageType, Type};
+use parquet::basic::{BoundaryOrder, Compression, Encoding, PageType};
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
@@ -224,8 +224,6 @@ struct PageEntry {
 /// A column: the page that is being filled, and the pages of the chunk.
 pub(super) struct Column {
     descriptor: ColumnDescPtr,
-    physical: Type,
-    order: Order,
     kind: Kind,
     definitions: Levels,
     repetitions: Levels,
@@ -243,8 +241,6 @@ pub(super) struct Column {
 impl Column {
     pub(super) fn new(descriptor: ColumnDescPtr, kind: Kind) -> Self {
         Self {
-            physical: descriptor.physical_type(),
-            order: kind.order(),
             definitions: Levels::new(descriptor.max_def_level() as u8),
             repetitions: Levels::new(descriptor.max_rep_level() as u8),
             values: Values::new(kind),
@@ -389,7 +385,7 @@ impl Column {
         let mut bounds: Option<Bounds> = None;
         for new in entries.iter().filter_map(|entry| entry.bounds.as_ref()) {
             match &mut bounds {
-                Some(bounds) => bounds.add(new, self.order),
+                Some(bounds) => bounds.add(new, self.kind.order()),
                 None => bounds = Some(new.clone()),
             }
         }
@@ -412,7 +408,11 @@ impl Column {
             .set_total_uncompressed_size(std::mem::take(&mut self.uncompressed) as i64)
             .set_data_page_offset(begin as i64)
             .set_dictionary_page_offset((begin > 0).then_some(0))
-            .set_statistics(statistics(bounds, nulls, (self.physical, self.order))?)
+            .set_statistics(statistics(
+                bounds,
+                nulls,
+                (self.descriptor.physical_type(), self.kind.order()),
+            )?)
             .build()?;
         let result = ColumnCloseResult {
             bytes_written: chunk.len() as u64,
@@ -427,15 +427,16 @@ impl Column {
 
     /// The bounds of each page. There are none if a page has values that have none: NaN alone.
     fn index(&self, entries: &[PageEntry]) -> Result<Option<ColumnIndexMetaData>, ParquetError> {
-        let mut index = ColumnIndexBuilder::new(self.physical);
+        let mut index = ColumnIndexBuilder::new(self.descriptor.physical_type());
+        let order = self.kind.order();
         let mut before: Option<&Bounds> = None;
         let (mut ascends, mut descends) = (true, true);
         for entry in entries {
             let (min, max) = match &entry.bounds {
                 Some(bounds) => {
                     if let Some(before) = before.replace(bounds) {
-                        let min = self.order.compare(&before.min, &bounds.min);
-                        let max = self.order.compare(&before.max, &bounds.max);
+                        let min = order.compare(&before.min, &bounds.min);
+                        let max = order.compare(&before.max, &bounds.max);
                         ascends &= min.is_le() && max.is_le();
                         descends &= min.is_ge() && max.is_ge();
                     }

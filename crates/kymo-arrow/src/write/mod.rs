@@ -2,7 +2,7 @@
 //!
 //! A [`TableWriter`] takes batches and writes row groups. Each column ([`column`]) fills a page with the values of its
 //! rows, as they lie in Arrow's arrays, and encodes it as a whole: positions in a dictionary while few values differ
-//! ([`words`] for numbers, [`texts`]), else differences ([`delta`]); levels of what is nested come from offsets and
+//! ([`words`] for numbers, [`texts`]; found by a [`table`]), else differences ([`delta`]); levels of what is nested come from offsets and
 //! validities ([`slots`]). Headers of pages, statistics and footers are those of the crate `parquet`.
 //!
 //! The format is that of [its specification](https://github.com/apache/parquet-format).
@@ -14,6 +14,7 @@ mod hybrid;
 mod pack;
 mod schema;
 mod slots;
+mod table;
 mod texts;
 mod words;
 

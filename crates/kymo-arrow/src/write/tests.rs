@@ -57,7 +57,7 @@ impl Numbers {
     }
 }
 
-/// An array of a type; every so many percent is null.
+/// An array of a type; a percentage of it is null.
 fn array(data_type: &DataType, rows: usize, nulls: u64, numbers: &mut Numbers) -> ArrayRef {
     let shape = numbers.below(20);
     macro_rules! primitive {

@@ -9,7 +9,8 @@ use parquet::basic::Encoding;
 use super::bounds::{Bounds, Order};
 use super::column::Scratch;
 use super::pack::width_of;
-use super::words::{DICTIONARY_BYTES, PROBES};
+use super::table::{Found, SPREAD, Table};
+use super::words::DICTIONARY_BYTES;
 use super::{delta, hybrid};
 
 /// Texts behind one another.
@@ -39,15 +40,14 @@ impl Strings {
     }
 }
 
-/// Different texts in the order in which they came, and a table of their positions.
+/// Different texts in the order in which they came.
 #[derive(Debug, Default)]
 struct Dictionary {
     texts: Vec<u8>,
     /// Where each text ends.
     ends: Vec<u32>,
-    /// The hash of a text, and its position plus one.
-    table: Vec<(u32, u32)>,
-    shift: u32,
+    /// Their positions by their hashes.
+    table: Table<u32>,
 }
 
 impl Dictionary {
@@ -67,54 +67,28 @@ impl Dictionary {
     #[inline]
     fn position(&mut self, text: &[u8]) -> Option<u32> {
         let hash = hash(text);
-        let mask = self.table.len().wrapping_sub(1);
-        let mut at = (hash >> self.shift) as usize;
-        for _ in 0..PROBES {
-            match self.table.get(at) {
-                Some(&(found, position)) if position != 0 => {
-                    if found == hash && self.text(position as usize - 1) == text {
-                        return Some(position - 1);
-                    }
-                }
-                _ => return self.add(text, hash),
-            }
-            at = (at + 1) & mask;
+        let is_same = |position| self.text(position as usize) == text;
+        match self.table.find(hash, hash, is_same) {
+            Found::At(position) => Some(position),
+            Found::Nothing => self.add(text),
+            Found::Others => None,
         }
-        None
     }
 
     #[cold]
-    fn add(&mut self, text: &[u8], new: u32) -> Option<u32> {
+    fn add(&mut self, text: &[u8]) -> Option<u32> {
         if self.page_bytes() + text.len() + 4 > DICTIONARY_BYTES {
             return None;
         }
         self.texts.extend_from_slice(text);
         self.ends.push(self.texts.len() as u32);
-        if self.ends.len() * 2 > self.table.len() {
-            let size = (self.table.len() * 2).max(64);
-            self.table.clear();
-            self.table.resize(size, (0, 0));
-            self.shift = u32::BITS - size.trailing_zeros();
-            for position in 0..self.ends.len() {
-                self.insert(hash(self.text(position)), position)?;
-            }
-        } else {
-            self.insert(new, self.ends.len() - 1)?;
-        }
-        Some(self.ends.len() as u32 - 1)
-    }
-
-    fn insert(&mut self, hash: u32, position: usize) -> Option<()> {
-        let mask = self.table.len() - 1;
-        let mut at = (hash >> self.shift) as usize;
-        for _ in 0..PROBES {
-            if self.table[at].1 == 0 {
-                self.table[at] = (hash, position as u32 + 1);
-                return Some(());
-            }
-            at = (at + 1) & mask;
-        }
-        None
+        let mut table = std::mem::take(&mut self.table);
+        let added = table.add_last(self.ends.len(), |position| {
+            let hash = hash(self.text(position));
+            (hash, hash)
+        });
+        self.table = table;
+        added.map(|()| self.ends.len() as u32 - 1)
     }
 
     /// Forgets all but the first texts, and that more could be added.
@@ -122,7 +96,7 @@ impl Dictionary {
         self.ends.truncate(kept);
         self.texts
             .truncate(self.ends.last().map_or(0, |&end| end as usize));
-        self.table = Vec::new();
+        self.table = Table::default();
     }
 }
 
@@ -133,7 +107,6 @@ fn plain(text: &[u8], out: &mut Vec<u8>) {
 }
 
 fn hash(text: &[u8]) -> u32 {
-    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |state: u64, word: u64| {
         let product = u128::from(state ^ word) * u128::from(SPREAD);
         (product as u64) ^ (product >> 64) as u64
@@ -194,7 +167,7 @@ impl Texts {
             + self.plain.capacity()
             + self.dictionary.texts.capacity()
             + self.dictionary.ends.capacity() * 4
-            + self.dictionary.table.capacity() * 8
+            + self.dictionary.table.bytes()
     }
 
     /// The bytes of the page as far as it is known.

@@ -7,6 +7,7 @@ use super::column::Scratch;
 use super::delta;
 use super::hybrid;
 use super::pack::width_of;
+use super::table::{Found, SPREAD, Table};
 
 /// The bits of a number, in one of two sizes.
 pub(super) trait Word: Copy + Default + Eq + Send {
@@ -23,9 +24,6 @@ pub(super) trait Word: Copy + Default + Eq + Send {
     fn larger(self, other: Self) -> Self;
     fn append(self, out: &mut Vec<u8>);
 }
-
-/// The golden ratio: numbers that are near to each other spread over a table.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 macro_rules! word {
     ($word:ident, $signed:ident, $float:ident) => {
@@ -80,45 +78,30 @@ word!(u64, i64, f64);
 
 /// A column with more bytes of different values than this is not written as positions in a dictionary.
 pub(super) const DICTIONARY_BYTES: usize = 64 << 10;
-/// Maximum number of places at which a value is looked for in a table: there are values that all belong at one of them.
-pub(super) const PROBES: usize = 64;
-
-/// Different numbers in the order in which they came, and a table of their positions.
+/// Different numbers in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary<W> {
     numbers: Vec<W>,
-    /// A number, and its position plus one.
-    table: Vec<(W, u32)>,
-    /// Bits of a hash below those that are a place in the table.
-    shift: u32,
+    table: Table<W>,
 }
 
 impl<W: Word> Dictionary<W> {
     /// The position of a number, which is added if it is not there; none if there are too many.
     #[inline(always)]
     fn position(&mut self, number: W, most: usize) -> Option<u32> {
-        let at = (number.hash() >> self.shift) as usize;
-        match self.table.get(at) {
-            Some(&(found, position)) if found == number && position != 0 => Some(position - 1),
-            _ => self.search(number, at, most),
+        match self.table.first(number.hash(), number) {
+            Some(position) => Some(position),
+            None => self.search(number, most),
         }
     }
 
     /// The same for one that is not at its own place.
-    fn search(&mut self, number: W, mut at: usize, most: usize) -> Option<u32> {
-        let mask = self.table.len().wrapping_sub(1);
-        for _ in 0..PROBES {
-            match self.table.get(at) {
-                Some(&(found, position)) if position != 0 => {
-                    if found == number {
-                        return Some(position - 1);
-                    }
-                }
-                _ => return self.add(number, most),
-            }
-            at = (at + 1) & mask;
+    fn search(&mut self, number: W, most: usize) -> Option<u32> {
+        match self.table.find(number.hash(), number, |_| true) {
+            Found::At(position) => Some(position),
+            Found::Nothing => self.add(number, most),
+            Found::Others => None,
         }
-        None
     }
 
     #[cold]
@@ -127,30 +110,10 @@ impl<W: Word> Dictionary<W> {
             return None;
         }
         self.numbers.push(number);
-        if self.numbers.len() * 2 > self.table.len() {
-            let size = (self.table.len() * 2).max(64);
-            self.table.clear();
-            self.table.resize(size, Default::default());
-            self.shift = u32::BITS - size.trailing_zeros();
-            (0..self.numbers.len()).try_for_each(|position| self.insert(position))?;
-        } else {
-            self.insert(self.numbers.len() - 1)?;
-        }
+        let numbers = &self.numbers;
+        self.table
+            .add_last(numbers.len(), |at| (numbers[at].hash(), numbers[at]))?;
         Some(self.numbers.len() as u32 - 1)
-    }
-
-    fn insert(&mut self, position: usize) -> Option<()> {
-        let number = self.numbers[position];
-        let mask = self.table.len() - 1;
-        let mut at = (number.hash() >> self.shift) as usize;
-        for _ in 0..PROBES {
-            if self.table[at].1 == 0 {
-                self.table[at] = (number, position as u32 + 1);
-                return Some(());
-            }
-            at = (at + 1) & mask;
-        }
-        None
     }
 }
 
@@ -166,10 +129,12 @@ enum Numbered<'p> {
 pub(super) struct Words<W> {
     pub(super) values: Vec<W>,
     order: Order,
-    /// Whether further pages may refer to the dictionary, and whether one does.
+    /// Whether a chunk begins with pages that refer to a dictionary.
+    begins_numbered: bool,
+    /// Whether further pages of this chunk may refer to it.
     is_numbered: bool,
+    /// Whether a page does.
     has_pages: bool,
-    is_numbered_first: bool,
     dictionary: Dictionary<W>,
 }
 
@@ -178,9 +143,9 @@ impl<W: Word> Words<W> {
         Self {
             values: Vec::new(),
             order,
+            begins_numbered: is_numbered,
             is_numbered,
             has_pages: false,
-            is_numbered_first: is_numbered,
             dictionary: Dictionary::default(),
         }
     }
@@ -188,7 +153,7 @@ impl<W: Word> Words<W> {
     pub(super) fn bytes(&self) -> usize {
         self.values.capacity() * W::BYTES
             + self.dictionary.numbers.capacity() * W::BYTES
-            + self.dictionary.table.capacity() * size_of::<(W, u32)>()
+            + self.dictionary.table.bytes()
     }
 
     /// Appends the page and forgets its values.
@@ -289,7 +254,7 @@ impl<W: Word> Words<W> {
         if numbered.is_none() {
             self.is_numbered = false;
             self.dictionary.numbers.truncate(before);
-            self.dictionary.table = Vec::new();
+            self.dictionary.table = Table::default();
         }
         numbered
     }
@@ -310,7 +275,7 @@ impl<W: Word> Words<W> {
     pub(super) fn end_chunk(&mut self, out: &mut Vec<u8>) -> Option<usize> {
         let numbers = std::mem::take(&mut self.dictionary).numbers;
         let has_pages = std::mem::take(&mut self.has_pages);
-        self.is_numbered = self.is_numbered_first;
+        self.is_numbered = self.begins_numbered;
         self.values = Vec::new();
         numbers.iter().for_each(|number| number.append(out));
         has_pages.then_some(numbers.len())
