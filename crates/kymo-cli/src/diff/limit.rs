@@ -126,12 +126,17 @@ impl Limit {
             kinds.into_iter().collect::<Vec<_>>().join(" and ")
         };
         if groups.is_empty() {
+            let hint = match self.compared_with() {
+                Some(options) => format!("`{options}` chooses what is compared"),
+                None => "`kymo stats` shows which events there are".to_owned(),
+            };
+            let others = match kinds().as_str() {
+                "" => String::new(),
+                others => format!(", only {others}"),
+            };
             return format!(
-                "error: `{}`: {} is not compared here\nhint: `{}` compares it; without that, only {} are compared",
-                self.source,
-                self.kind,
-                self.compared_with(),
-                kinds()
+                "error: `{}`: nothing of `{}` was compared{others}\nhint: {hint}",
+                self.source, self.kind
             );
         }
         format!(
@@ -143,12 +148,13 @@ impl Limit {
         )
     }
 
-    /// The options with which groups of this kind are compared.
-    fn compared_with(&self) -> String {
+    /// The options that choose what of this kind is compared; events are compared without.
+    fn compared_with(&self) -> Option<String> {
         match self.kind.strip_prefix("values.") {
-            Some(field) => format!("--field {field}"),
-            None if self.kind == "latency" => "--start EVENT --end EVENT".to_owned(),
-            None => "--enter EVENT --exit EVENT".to_owned(),
+            Some(field) => Some(format!("--field {field}")),
+            None if self.kind == "events" => None,
+            None if self.kind == "latency" => Some("--start EVENT --end EVENT".to_owned()),
+            None => Some("--enter EVENT --exit EVENT".to_owned()),
         }
     }
 
