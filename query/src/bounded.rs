@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature,
 };
+use kymo_text::counted;
 
 /// Bytes that a function makes for the rows of a batch at most.
 const MOST_BYTES: u64 = 256 << 20;
@@ -113,9 +114,9 @@ impl ScalarUDFImpl for Bounded {
         let bytes = self.bytes(&args)?;
         if bytes > MOST_BYTES {
             return exec_err!(
-                "{} would make {bytes} bytes for {} rows at once: the most is {MOST_BYTES}",
+                "{} would make {bytes} bytes for {} at once: the most is {MOST_BYTES}",
                 self.name(),
-                args.number_rows
+                counted(args.number_rows as u64, "row")
             );
         }
         self.inner.invoke_with_args(args)

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::path::Path;
 use std::process::Command;
 
 use common::server::{Server, Wrong};
@@ -23,6 +24,16 @@ fn ask(server: &Server, sql: &str, inputs: &[&str]) -> Run {
     )
 }
 
+/// Gives a server a Parquet file, and a directory of tables.
+fn add_tables(server: &Server, directory: &Path) {
+    let table = directory.join("ints.parquet");
+    let sql = "SELECT * FROM \"demo:ints\"";
+    let made = common::run(&["-o", table.to_str().unwrap(), sql, TRACE]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    server.add("b/ints.parquet", &table);
+    server.add("b/tables/class=demo%3Aints/part-0.parquet", &table);
+}
+
 #[test]
 fn objects_are_recordings() {
     let server = Server::new();
@@ -38,12 +49,7 @@ fn objects_are_recordings() {
     assert!(tar.arg("lttng-small").status().unwrap().success());
     server.add("b/trace.tar.gz", &archive);
     // A directory of tables, and a file of one.
-    let table = directory.path().join("ints.parquet");
-    let sql = "SELECT * FROM \"demo:ints\"";
-    let made = common::run(&["-o", table.to_str().unwrap(), sql, TRACE]);
-    assert_eq!(made.code, 0, "{}", made.stderr);
-    server.add("b/ints.parquet", &table);
-    server.add("b/tables/class=demo%3Aints/part-0.parquet", &table);
+    add_tables(&server, directory.path());
 
     let web = format!("http://{}/b", server.address);
     let events =
@@ -152,12 +158,7 @@ fn wrong_answers_are_errors() {
 fn parquet_files_that_change_are_errors() {
     let server = Server::new();
     let directory = tempfile::tempdir().unwrap();
-    let table = directory.path().join("ints.parquet");
-    let sql = "SELECT * FROM \"demo:ints\"";
-    let made = common::run(&["-o", table.to_str().unwrap(), sql, TRACE]);
-    assert_eq!(made.code, 0, "{}", made.stderr);
-    server.add("b/ints.parquet", &table);
-    server.add("b/tables/class=demo%3Aints/part-0.parquet", &table);
+    add_tables(&server, directory.path());
     let web = format!("http://{}/b/ints.parquet", server.address);
     let sum = |table: &str| format!("SELECT sum(u8), max(u64) FROM {table}");
     for (wrong, expected) in [
